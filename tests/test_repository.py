@@ -18,9 +18,7 @@ DOCS = sorted((ROOT / "docs").rglob("*.md"))
 
 # Written so that none of these patterns fits its own text.
 NOT_OURS = {
-    "a path of somebody's machine": re.compile(
-        r"(?<![\w.])/(?:work|root|home/\w+|Users/\w+|opt/(?:wheels|pypi))[/]"
-    ),
+    "a path of somebody's machine": re.compile(r"(?<![\w.])/(?:work|root|home/\w+|Users/\w+|opt/(?:wheels|pypi))[/]"),
     "a package registry's host": re.compile(
         r"pypi[.]org|pythonhosted[.]org|npmjs[.](?:org|com)|debian[.]org|crates[.]io"
     ),
