@@ -5,23 +5,20 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Literal
 
 from ors.errors import AuthoringError, ToolError
-from ors.tools import InvalidInput, ToolDefinition, tools_of
+from ors.tools import InvalidInput, ToolDefinition, tool, tools_of
 from ors.types import (
     JSONObject,
     ListToolsOutput,
     RunToolError,
-    RunToolOutput,
     RunToolSuccess,
     TerminalToolSpec,
     ToolOutput,
 )
 
-__all__ = ["Environment", "Toolset", "tool_table"]
-
-T = TypeVar("T")
+__all__ = ["Environment", "Toolset", "tool", "tool_table"]
 
 
 class Toolset(ABC):  # noqa: B024 - abstract by intent: it is only ever subclassed
@@ -65,7 +62,7 @@ class Environment(ABC):
 
     @abstractmethod
     def get_prompt(self) -> Any:
-        """Return the prompt as blocks, text or images (or a list of these). Asked for once per episode. May be async."""
+        """Return the prompt: blocks, text, images, or a list of these. Asked for once per episode. May be async."""
 
     def list_task_tools(self) -> Any:
         """Return the tools (`ListToolsOutput`) that this task has beside the shared ones. May be async."""
@@ -86,24 +83,23 @@ class Environment(ABC):
     @classmethod
     async def num_tasks(cls, split: str) -> int:
         """Return how many tasks a split has; by default counted with `list_tasks`."""
-        return len(await _settle(cls.list_tasks(split)))
+        return len(await _listed(cls, split))
 
     @classmethod
     async def get_task(cls, split: str, index: int) -> Any:
         """Return the task at `index`; by default picked from `list_tasks`. Raises IndexError outside the split."""
-        tasks = await _settle(cls.list_tasks(split))
+        tasks = await _listed(cls, split)
         if not 0 <= index < len(tasks):
             raise IndexError(f"index {index} is outside split {split!r}, which has {len(tasks)} tasks")
         return tasks[index]
 
     @classmethod
     async def get_task_range(cls, split: str, start: int | None = None, stop: int | None = None) -> Any:
-        """Return the tasks of a Python slice; by default from `list_tasks`, else from `num_tasks` and `get_task`."""
-        try:
-            return list((await _settle(cls.list_tasks(split)))[slice(start, stop)])
-        except NotImplementedError:
-            wanted = range(*slice(start, stop).indices(await _settle(cls.num_tasks(split))))
-            return [await _settle(cls.get_task(split, index)) for index in wanted]
+        """Return the tasks of a Python slice; by default from `get_task` where it is overridden, else `list_tasks`."""
+        if getattr(cls.get_task, "__func__", None) is Environment.get_task.__func__:  # type: ignore[attr-defined]
+            return list((await _listed(cls, split))[slice(start, stop)])
+        wanted = range(*slice(start, stop).indices(await _settle(cls.num_tasks(split))))
+        return [await _settle(cls.get_task(split, index)) for index in wanted]
 
     # The tools
 
@@ -127,14 +123,14 @@ class Environment(ABC):
         """Whether an assistant message without tool calls ends the episode: there is a terminal tool to take it."""
         return cls.terminal_tool() is not None
 
-    async def call_terminal_tool(self, message: str = "") -> RunToolOutput:
+    async def call_terminal_tool(self, message: str = "") -> RunToolSuccess | RunToolError:
         """Call the terminal tool with the agent's final message."""
         spec = self.terminal_tool()
         if spec is None:
             return RunToolError(error=f"{type(self).__name__} has no terminal tool", reason="not_found")
         return await self._call_tool(spec.name, {spec.arg: message} if spec.arg else {})
 
-    async def _call_tool(self, name: str, input: Mapping[str, Any]) -> RunToolOutput:
+    async def _call_tool(self, name: str, input: Mapping[str, Any]) -> RunToolSuccess | RunToolError:
         """Call a tool by its name, as the server does; what an author's tests and other hosts use.
 
         Unknown tools, bad input and `ToolError` come back as `RunToolError`; any other exception is raised.
@@ -172,6 +168,8 @@ def tool_table(cls: type[Environment]) -> dict[str, ToolDefinition]:
     table: dict[str, ToolDefinition] | None = cls.__dict__.get("__ors_tool_table__")
     if table is None:
         table = dict(tools_of(cls))
+        for name in sorted(table.keys() & vars(Environment).keys()):
+            raise AuthoringError(f"{cls.__name__}.{name} is a tool with the name of a method of Environment; rename it")
         for toolset in cls.toolsets:
             for name, entry in tools_of(toolset).items():
                 if name in table:
@@ -182,7 +180,8 @@ def tool_table(cls: type[Environment]) -> dict[str, ToolDefinition]:
                 table[name] = entry
         terminals = [name for name, entry in table.items() if entry.marks.terminal]
         if len(terminals) > 1:
-            raise AuthoringError(f"{cls.__name__} has {len(terminals)} terminal tools ({', '.join(terminals)}); keep one")
+            names = ", ".join(terminals)
+            raise AuthoringError(f"{cls.__name__} has {len(terminals)} terminal tools ({names}); keep one")
         cls.__ors_tool_table__ = table  # type: ignore[attr-defined]
     return table
 
@@ -192,6 +191,8 @@ def _takes_env(toolset: type) -> bool:
         inspect.signature(toolset).bind(None)
     except TypeError:
         return False
+    except ValueError:  # it has no signature that can be read
+        return True
     return True
 
 
@@ -199,3 +200,7 @@ async def _settle(value: Any) -> Any:
     return await value if inspect.isawaitable(value) else value
 
 
+async def _listed(cls: type[Environment], split: str) -> Any:
+    """What `list_tasks` returns, as something with a length and positions."""
+    tasks = await _settle(cls.list_tasks(split))
+    return tasks if hasattr(tasks, "__len__") and hasattr(tasks, "__getitem__") else list(tasks)

@@ -8,7 +8,7 @@ import mimetypes
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 __all__ = ["encode_image", "to_blocks"]
 
@@ -21,20 +21,28 @@ _SIGNATURES = (
     (b"II*\x00", "image/tiff"),
     (b"MM\x00*", "image/tiff"),
 )
+_PNG_MODES = ("1", "L", "LA", "I", "I;16", "P", "RGB", "RGBA")
 
 
 def encode_image(image: Any) -> tuple[str, str]:
-    """Return `(base64 data, MIME type)` of a `PIL.Image`, encoded image bytes, or a path to an image file."""
+    """Return `(base64 data, MIME type)` of a `PIL.Image`, encoded image bytes, or a path to an image file.
+
+    The kind is read from the bytes; a file of a kind unknown here is taken for what its name says. Raises ValueError
+    for what is no image, and OSError for a file that cannot be read.
+    """
     if isinstance(image, (bytes, bytearray, memoryview)):
         raw = bytes(image)
-        return base64.b64encode(raw).decode(), _sniff(raw)
-    if isinstance(image, os.PathLike):
+        return base64.b64encode(raw).decode(), _sniff(raw) or _unknown()
+    if isinstance(image, (str, os.PathLike)):
         path = Path(image)
         raw = path.read_bytes()
-        mime = mimetypes.guess_type(path.name)[0] or ""
-        return base64.b64encode(raw).decode(), mime if mime.startswith("image/") else _sniff(raw)
+        guessed = mimetypes.guess_type(path.name)[0] or ""
+        mime = _sniff(raw) or (guessed if guessed.startswith("image/") and raw else _unknown(f" ({path})"))
+        return base64.b64encode(raw).decode(), mime
     if callable(getattr(image, "save", None)) and hasattr(image, "mode"):
         buffer = io.BytesIO()
+        if image.mode not in _PNG_MODES:
+            image = image.convert("RGBA" if image.mode in ("La", "PA", "RGBa") else "RGB")
         image.save(buffer, format="PNG")
         return base64.b64encode(buffer.getvalue()).decode(), "image/png"
     raise ValueError(f"an image is a PIL.Image, encoded bytes or a path, not {type(image).__name__}")
@@ -62,7 +70,7 @@ def _to_block(item: Any) -> Any:
     return item
 
 
-def _sniff(raw: bytes) -> str:
+def _sniff(raw: bytes) -> str | None:
     for signature, mime in _SIGNATURES:
         if raw.startswith(signature):
             return mime
@@ -70,6 +78,12 @@ def _sniff(raw: bytes) -> str:
         return "image/webp"
     if raw[4:12] in (b"ftypavif", b"ftypheic"):
         return f"image/{raw[8:12].decode()}"
-    if raw.lstrip()[:5] in (b"<svg ", b"<?xml"):
+    if raw.lstrip().startswith((b"<svg", b"<?xml", b"<!--", b"<!DOCTYPE svg")) and b"<svg" in raw[:4096]:
         return "image/svg+xml"
-    raise ValueError("these bytes are no image of a known kind (PNG, JPEG, GIF, WebP, BMP, TIFF, AVIF, HEIC, SVG)")
+    return None
+
+
+def _unknown(where: str = "") -> NoReturn:
+    raise ValueError(
+        f"these bytes are no image of a known kind (PNG, JPEG, GIF, WebP, BMP, TIFF, AVIF, HEIC, SVG){where}"
+    )

@@ -6,11 +6,12 @@ that cannot be a tool is an error when the class is served, never silently left 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import typing
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar, overload
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
@@ -18,9 +19,21 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from ors.errors import AuthoringError
 from ors.types import TerminalToolSpec, ToolOutput, ToolSpec
 
-__all__ = ["InvalidInput", "ToolDefinition", "define_tool", "describe_errors", "marks_of", "terminal", "tool", "tools_of"]
+__all__ = [
+    "InvalidInput",
+    "Marks",
+    "ToolDefinition",
+    "define_tool",
+    "describe_errors",
+    "marks_of",
+    "terminal",
+    "tool",
+    "tools_of",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+_MOST_CLAUSES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +47,7 @@ class Marks:
     terminal: bool = False
 
 
-class InvalidInput(Exception):  # noqa: N818 - it is an answer to the agent, not a fault
+class InvalidInput(Exception):
     """The input of a call does not fit the tool; the message is what the agent reads."""
 
 
@@ -65,8 +78,10 @@ def tool(
         raise AuthoringError(f"@tool(timeout={timeout!r}): a time limit is a number of seconds above 0, or None")
 
     def mark(function: F) -> F:
-        marks = Marks(shared=shared, concurrent=concurrent, exclusive=exclusive, timeout=timeout)
-        return _set_marks(function, marks)
+        before = marks_of(function)
+        if before is not None and before.terminal:
+            return _set_marks(function, replace(before, timeout=timeout))
+        return _set_marks(function, Marks(shared=shared, concurrent=concurrent, exclusive=exclusive, timeout=timeout))
 
     return mark if fn is None else mark(fn)
 
@@ -74,12 +89,14 @@ def tool(
 def terminal(fn: F) -> F:
     """Mark a tool (over `@tool`) as the one that receives the agent's final message: not listed, always exclusive."""
     marks = marks_of(fn) or Marks()
+    if marks.concurrent:
+        raise AuthoringError("@terminal waits for all running calls; remove concurrent=True from its @tool")
     return _set_marks(fn, Marks(shared=False, exclusive=True, timeout=marks.timeout, terminal=True))
 
 
 def _set_marks(function: F, marks: Marks) -> F:
     target: Any = function.__func__ if isinstance(function, (classmethod, staticmethod)) else function
-    if not callable(target):
+    if not callable(target) or isinstance(target, type):
         raise AuthoringError(f"@tool marks functions, not {type(function).__name__}; put it directly over the `def`")
     target._env_tool = True
     target._env_tool_shared = marks.shared
@@ -89,10 +106,18 @@ def _set_marks(function: F, marks: Marks) -> F:
 
 def marks_of(function: Any) -> Marks | None:
     """The marks of a function, or None when it is no tool."""
-    marks = getattr(function, "_env_tool_marks", None)
-    if marks is None and getattr(function, "_env_tool", False):
-        return Marks(shared=bool(getattr(function, "_env_tool_shared", True)))
-    return marks
+    if isinstance(function, (classmethod, staticmethod)):
+        function = function.__func__
+    # Class attributes may be anything, mocks and lazy clients too: only marks that `@tool` set are believed.
+    try:
+        marks = getattr(function, "_env_tool_marks", None)
+        if isinstance(marks, Marks):
+            return marks
+        if getattr(function, "_env_tool", None) is True:
+            return Marks(shared=getattr(function, "_env_tool_shared", True) is not False)
+    except Exception:
+        return None
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +131,7 @@ class ToolDefinition:
     spread: bool
     is_async: bool
     spec: ToolSpec
+    parameters: tuple[str, ...] = ()
 
     def arguments(self, value: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Check the input of a call and return what to call the method with. Raises InvalidInput."""
@@ -119,21 +145,26 @@ class ToolDefinition:
             raise InvalidInput(f"Tool input validation error: {describe_errors(exc)}") from None
         if not self.spread:
             return (parsed,), {}
-        return (), {info.alias or key: getattr(parsed, key) for key, info in type(parsed).model_fields.items()}
+        fields = type(parsed).model_fields
+        return (), {name: getattr(parsed, field) for name, field in zip(self.parameters, fields, strict=True)}
 
     def terminal_spec(self) -> TerminalToolSpec:
         """How this tool is announced when it is the terminal one."""
-        fields = list(self.model.model_fields) if self.model is not None else []
-        return TerminalToolSpec(name=self.name, arg=fields[0] if fields else None, description=self.spec.description)
+        fields = self.model.model_fields if self.model is not None else {}
+        arg = next((info.alias or field for field, info in fields.items()), None)
+        return TerminalToolSpec(name=self.name, arg=arg, description=self.spec.description)
 
 
 def describe_errors(exc: ValidationError) -> str:
     """What a validation found, a clause for each fault, without the input that caused it."""
+    errors = exc.errors(include_url=False, include_input=False, include_context=False)
     clauses = []
-    for error in exc.errors(include_url=False, include_input=False, include_context=False):
-        where = ".".join(str(part) for part in error["loc"] if not str(part).startswith("function-"))
+    for error in errors[:_MOST_CLAUSES]:
+        where = ".".join(str(part)[:100] for part in error["loc"] if not str(part).startswith("function-"))
         message = error["msg"].removeprefix("Value error, ")
         clauses.append(f"{where}: {message}" if where else message)
+    if len(errors) > _MOST_CLAUSES:
+        clauses.append(f"and {len(errors) - _MOST_CLAUSES} more")
     return "; ".join(clauses)
 
 
@@ -142,19 +173,25 @@ def tools_of(cls: type) -> dict[str, ToolDefinition]:
     found: dict[str, ToolDefinition] = {}
     for name in dir(cls):
         member = inspect.getattr_static(cls, name, None)
-        function = member.__func__ if isinstance(member, (classmethod, staticmethod)) else member
-        if isinstance(function, property):
-            function = function.fget
-            if function is not None and marks_of(function) is not None:
-                raise AuthoringError(f"{cls.__name__}.{name} is a property; a tool is a method: remove @property")
-            continue
-        marks = marks_of(function)
+        # a tool that a descriptor hides: the mark is on the function inside
+        inner = getattr(member, "fget", None) if isinstance(member, property) else None
+        if isinstance(member, (functools.cached_property, functools.partialmethod)):
+            inner = member.func
+        if inner is not None and marks_of(inner) is not None:
+            kind = type(member).__name__
+            raise AuthoringError(f"{cls.__name__}.{name} is a {kind}; a tool is a method: remove {kind}")
+        marks = marks_of(member)
         if marks is None:
             continue
         if isinstance(member, (classmethod, staticmethod)):
             kind = type(member).__name__
             raise AuthoringError(f"{cls.__name__}.{name} is a {kind}; a tool is an instance method: remove @{kind}")
-        found[name] = define_tool(cls, name, function, marks)
+        if not hasattr(type(member), "__get__"):
+            raise AuthoringError(
+                f"{cls.__name__}.{name} is a {type(member).__name__}, which does not become a method; "
+                f"define the tool with `def` and call the other from it"
+            )
+        found[name] = define_tool(cls, name, member, marks)
     return found
 
 
@@ -163,9 +200,14 @@ def define_tool(owner: type, name: str, function: Callable[..., Any], marks: Mar
     where = f"{owner.__name__}.{name}"
     if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
         raise AuthoringError(f"{where} is a generator; a tool returns one ToolOutput: use `return`, not `yield`")
-    hints = _type_hints(where, function)
+    hints = _type_hints(owner, where, function)
     _check_return(where, hints)
-    parameters = list(inspect.signature(function).parameters.values())[1:]
+    every = list(inspect.signature(function).parameters.values())
+    if not every or every[0].kind is every[0].KEYWORD_ONLY:
+        raise AuthoringError(
+            f"{where} takes no `self`; a tool is an instance method: add `self` as its first parameter"
+        )
+    parameters = every[1:]
     doc = inspect.getdoc(function) or ""
     model, spread, description = _input_model(where, name, parameters, hints, doc)
     if marks.terminal and model is not None and len(model.model_fields) > 1:
@@ -184,37 +226,43 @@ def define_tool(owner: type, name: str, function: Callable[..., Any], marks: Mar
         spread=spread,
         is_async=inspect.iscoroutinefunction(function),
         spec=ToolSpec(name=name, description=description.strip(), input_schema=schema),
+        parameters=tuple(parameter.name for parameter in parameters),
     )
 
 
-def _type_hints(where: str, function: Callable[..., Any]) -> dict[str, Any]:
+def _type_hints(owner: type, where: str, function: Callable[..., Any]) -> dict[str, Any]:
     try:
         return typing.get_type_hints(function, include_extras=True)
     except Exception as exc:
-        target = inspect.unwrap(function)
-        if getattr(target, "__closure__", None):
-            # annotations of a class made inside a function may name the function's own variables
-            local = dict(zip(target.__code__.co_freevars, (c.cell_contents for c in target.__closure__), strict=False))
-            try:
-                return typing.get_type_hints(function, localns=local, include_extras=True)
-            except Exception:  # noqa: S110 - the first error says more
-                pass
-        raise AuthoringError(
-            f"{where}: its annotations cannot be read ({exc}); use types that are importable where the class is defined"
-        ) from exc
+        # Postponed annotations may name what a class holds, or the variables of the function that a class is made in.
+        code = getattr(inspect.unwrap(function), "__code__", None)
+        cells = getattr(inspect.unwrap(function), "__closure__", None) or ()
+        local = {name: value for base in reversed(owner.__mro__) for name, value in vars(base).items()}
+        for name, cell in zip(code.co_freevars if code else (), cells, strict=False):
+            with contextlib.suppress(ValueError):  # an empty cell
+                local[name] = cell.cell_contents
+        try:
+            return typing.get_type_hints(function, localns=local, include_extras=True)
+        except Exception:  # the first error says more
+            raise AuthoringError(
+                f"{where}: its annotations cannot be read ({exc}); "
+                f"use types that are importable where the class is defined"
+            ) from exc
 
 
 def _check_return(where: str, hints: Mapping[str, Any]) -> None:
     if "return" not in hints:
         return
     returned = hints["return"]
+    if isinstance(returned, typing.TypeVar):
+        returned = returned.__bound__ or Any
     if typing.get_origin(returned) is not None and (args := typing.get_args(returned)):
         # Awaitable[ToolOutput], Coroutine[Any, Any, ToolOutput], Annotated[ToolOutput, ...]
         returned = args[0] if typing.get_origin(returned) is typing.Annotated else args[-1]
     if returned is Any or (isinstance(returned, type) and issubclass(returned, ToolOutput)):
         return
-    name = getattr(returned, "__name__", str(returned))
-    raise AuthoringError(f"{where} is a tool but returns {name}; return a ToolOutput and annotate it `-> ToolOutput`")
+    shown = inspect.formatannotation(hints["return"])
+    raise AuthoringError(f"{where} is a tool but returns {shown}; return a ToolOutput and annotate it `-> ToolOutput`")
 
 
 def _input_model(
@@ -224,15 +272,15 @@ def _input_model(
         return None, False, doc
     if len(parameters) == 1:
         annotation = hints.get(parameters[0].name)
+        if typing.get_origin(annotation) is typing.Annotated:
+            annotation = typing.get_args(annotation)[0]
         if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+            _check_kind(where, parameters[0])
             return annotation, False, doc
     fields: dict[str, Any] = {}
     description, documented = _read_docstring(doc)
     for parameter in parameters:
-        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
-            raise AuthoringError(
-                f"{where}: the parameter {parameter} cannot be an input of a tool; use plain named parameters"
-            )
+        _check_kind(where, parameter, parameter.POSITIONAL_ONLY)
         if parameter.name not in hints:
             raise AuthoringError(
                 f"{where}: the parameter '{parameter.name}' has no type; annotate it, for instance "
@@ -242,18 +290,25 @@ def _input_model(
         # pydantic reserves some names (`schema`, `copy`, a leading underscore); an alias keeps the author's own
         reserved = hasattr(BaseModel, parameter.name) or parameter.name.startswith("_")
         field = f"{parameter.name.strip('_')}_" if reserved else parameter.name
+        while field in fields or (reserved and field in hints):
+            field += "_"
         extra: dict[str, Any] = {"alias": parameter.name} if reserved else {}
         if text := documented.get(parameter.name):
             extra["description"] = text
         hint = hints[parameter.name]
         fields[field] = (typing.Annotated[hint, Field(**extra)] if extra else hint, default)
     try:
-        model = create_model(
-            f"{name}_input", __config__=ConfigDict(extra="forbid", arbitrary_types_allowed=False), **fields
-        )
+        model = create_model(f"{name}_input", __config__=ConfigDict(extra="forbid", protected_namespaces=()), **fields)
     except Exception as exc:
         raise AuthoringError(f"{where}: its parameters cannot be checked as JSON: {exc}") from exc
     return model, True, description
+
+
+def _check_kind(where: str, parameter: inspect.Parameter, *refused: Any) -> None:
+    if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, *refused):
+        raise AuthoringError(
+            f"{where}: the parameter {parameter} cannot be an input of a tool; use plain named parameters"
+        )
 
 
 @functools.lru_cache(maxsize=1024)

@@ -14,6 +14,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    RootModel,
     TypeAdapter,
     ValidationError,
     ValidatorFunctionWrapHandler,
@@ -37,6 +38,7 @@ __all__ = [
     "RunToolOutput",
     "RunToolSuccess",
     "Split",
+    "SplitType",
     "Task",
     "TerminalToolSpec",
     "TextBlock",
@@ -45,16 +47,18 @@ __all__ = [
     "ToolSpec",
 ]
 
-JSONValue: TypeAlias = "str | int | float | bool | None | Mapping[str, JSONValue] | Sequence[JSONValue]"
+# Authors put these names into the fields of their models and write `JSONObject | None`, so they are types, not text.
+# They say the first level only: a recursive schema is more than some model providers accept for a tool.
+JSONValue: TypeAlias = Mapping[str, Any] | Sequence[Any] | str | int | float | bool | None
 """Any JSON value."""
-JSONObject: TypeAlias = "Mapping[str, JSONValue]"
+JSONObject: TypeAlias = Mapping[str, JSONValue]
 """A JSON object."""
-Task: TypeAlias = "Mapping[str, JSONValue]"
+Task: TypeAlias = JSONObject
 """A task is a JSON object whose structure is the environment's own (spec: Task)."""
 
 
 class _Wire(BaseModel):
-    # "constants" keeps a NaN visible in the output, where encoding finds and refuses it, instead of turning it into null
+    # "constants" keeps a NaN visible in the output, where encoding finds and refuses it; the default makes it a null
     model_config = ConfigDict(extra="forbid", defer_build=True, ser_json_inf_nan="constants")
 
 
@@ -106,7 +110,9 @@ class TerminalToolSpec(_Wire):
 
 
 class ListToolsOutput(_Wire):
-    """The tools of an environment or a task: `{"tools": [ToolSpec]}`."""
+    """The tools of an environment or a task: `{"tools": [ToolSpec]}`. Servers may say more beside the list."""
+
+    model_config = ConfigDict(extra="ignore")
 
     tools: list[ToolSpec]
 
@@ -118,7 +124,7 @@ class ToolOutput(_Wire):
     refused when the output is sent.
     """
 
-    blocks: list[TextBlock | ImageBlock]
+    blocks: list[TextBlock | ImageBlock] = Field(json_schema_extra={"minItems": 1})
     metadata: dict[str, Any] | None = None
     reward: float | None = None
     finished: bool = False
@@ -140,6 +146,11 @@ class RunToolSuccess(_Wire):
     ok: Literal[True] = True
     output: ToolOutput
 
+    @property
+    def root(self) -> RunToolSuccess:
+        """The result itself, for code that unwraps a `RunToolOutput`."""
+        return self
+
 
 class RunToolError(_Wire):
     """A call that failed: `{"ok": false, "error": str}`, with `reason` naming the kind of failure."""
@@ -148,16 +159,27 @@ class RunToolError(_Wire):
     error: str
     reason: str | None = None
 
+    @property
+    def root(self) -> RunToolError:
+        """The result itself, for code that unwraps a `RunToolOutput`."""
+        return self
 
-RunToolOutput: TypeAlias = RunToolSuccess | RunToolError
-"""The result of a call; `ok` tells which of the two it is."""
+
+class RunToolOutput(RootModel[Annotated[RunToolSuccess | RunToolError, Field(discriminator="ok")]]):
+    """The result of a call, held in `root`; `ok` tells which of the two it is. On the wire it is that one itself."""
+
+    model_config = ConfigDict(defer_build=True, ser_json_inf_nan="constants")
+
+
+SplitType: TypeAlias = Literal["train", "validation", "test"]
+"""What the tasks of a split are for."""
 
 
 class Split(_Wire):
     """A named list of tasks: `{"name": str, "type": "train" | "validation" | "test"}`."""
 
     name: str
-    type: Literal["train", "validation", "test"]
+    type: SplitType
 
     @classmethod
     def of(cls, value: Any) -> Split:
@@ -220,6 +242,9 @@ class GetTaskRange(_Wire):
 
 class CreateSession(_Wire):
     """The body of `POST /create`: exactly one of `task_spec` and the pair `split` + `index`."""
+
+    # an error's text goes to logs, and this body carries secrets
+    model_config = ConfigDict(hide_input_in_errors=True)
 
     env_name: str | None = None
     task_spec: dict[str, Any] | None = None
