@@ -1,0 +1,1 @@
+"""Adapters: other people's kinds of environment → offerings of the core."""

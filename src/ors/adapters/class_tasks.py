@@ -1,0 +1,294 @@
+"""The task methods of an environment class → `Tasks`. Each question is one work, run away from the event loop.
+
+A split that was listed is kept: counting, picking and slicing then cost no second listing. `/tasks` lists afresh.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+from pydantic_core import to_jsonable_python
+
+from ors.adapters.explain import ErrorDetail, explain
+from ors.core.failures import Failure, failure
+from ors.core.ports import Document, RunWork, TaskQuery, TaskRef, Work
+from ors.environment import Environment
+from ors.errors import AuthoringError
+from ors.jsontext import JSONValueError, dump
+from ors.types import Split
+
+__all__ = ["ClassTasks"]
+
+_PIECE = 256 << 10
+
+
+class ClassTasks:
+    """The tasks of one environment class; nothing is shared with its parent or its subclasses."""
+
+    def __init__(self, cls: type[Environment], errors: ErrorDetail) -> None:
+        self._cls = cls
+        self._errors = errors
+        self._splits: list[Split] | None = None
+        self._kept: dict[str, Sequence[Any]] = {}
+        self.lists = _defines(cls, "list_tasks")
+        self._counts = _defines(cls, "num_tasks")
+        self._gets = _defines(cls, "get_task")
+        self._ranges = _defines(cls, "get_task_range")
+        if not _defines(cls, "list_splits"):
+            raise AuthoringError(f"{cls.__name__} does not define list_splits; name its splits there")
+
+    async def query(self, query: TaskQuery, run: RunWork) -> Document | Failure:
+        if query.kind == "splits":
+            splits = await self._load_splits(run)
+            return splits if isinstance(splits, Failure) else Document(dump([split.model_dump() for split in splits]))
+        if (wrong := await self._check_split(query.split, run)) is not None:
+            return wrong
+        if query.kind == "count":
+            count = await self._count(query.split, run)
+            return count if isinstance(count, Failure) else Document(dump(count))
+        if query.kind == "get":
+            outcome = await self._one(query.split, query.index, run)
+            return outcome if isinstance(outcome, Failure) else Document(dump(outcome))
+        return await self._range(query, run)
+
+    async def resolve(self, ref: TaskRef, run: RunWork) -> Any:
+        if (wrong := await self._check_split(ref.split, run)) is not None:
+            return wrong
+        return await self._one(ref.split, ref.index, run)
+
+    async def stream(self, split: str, run: RunWork) -> AsyncIterator[bytes | Failure]:
+        if (wrong := await self._check_split(split, run)) is not None:
+            yield wrong
+            return
+        tasks = await self._list(split, run, afresh=True)
+        if isinstance(tasks, Failure):
+            if tasks.kind == "not_supported":
+                words = "list_tasks is not supported for this environment. Use the index-based API (num_tasks + get_task) instead."
+                tasks = Failure("invalid_request", words)
+            yield tasks
+            return
+        start, first = 0, b"["
+        while start < len(tasks):
+            piece, start = await run(Work(lambda at=start: _encode_some(tasks, at), label="tasks"))  # type: ignore[misc]
+            yield first + piece
+            first = b","
+        yield b"]" if first == b"," else b"[]"
+
+    # Splits
+
+    async def _check_split(self, name: str, run: RunWork) -> Failure | None:
+        splits = await self._load_splits(run)
+        if not isinstance(splits, Failure) and name not in (split.name for split in splits):
+            splits = await self._load_splits(run, afresh=True)
+        if isinstance(splits, Failure):
+            return splits
+        names = [split.name for split in splits]
+        if name in names:
+            return None
+        return failure("unknown_split", f"Invalid split '{name[:200]}'; the splits are {', '.join(names) or 'none'}")
+
+    async def _load_splits(self, run: RunWork, afresh: bool = False) -> list[Split] | Failure:
+        if self._splits is None or afresh:
+            listed = await self._ask(run, "list_splits", lambda: self._cls.list_splits())
+            if isinstance(listed, Failure):
+                return listed
+            try:
+                splits = [Split.of(item) for item in listed]
+            except (TypeError, ValueError, KeyError) as exc:
+                return failure(
+                    "bad_splits", f"{self._cls.__name__}.list_splits returned no list of splits: {exc}", ran="yes"
+                )
+            if len({split.name for split in splits}) != len(splits):
+                return failure("bad_splits", f"{self._cls.__name__}.list_splits names a split twice", ran="yes")
+            self._splits = splits
+        return self._splits
+
+    # Tasks
+
+    async def _list(self, split: str, run: RunWork, afresh: bool = False) -> Any:
+        tasks = None if afresh else self._kept.get(split)
+        if tasks is None:
+            tasks = await self._ask(run, "list_tasks", lambda: self._cls.list_tasks(split), sequence=True)
+            if not isinstance(tasks, Failure):
+                self._kept[split] = tasks
+        return tasks
+
+    async def _count(self, split: str, run: RunWork) -> int | Failure:
+        if self.lists and not self._counts:
+            tasks = await self._list(split, run)
+            return tasks if isinstance(tasks, Failure) else len(tasks)
+        count = await self._ask(run, "num_tasks", lambda: self._cls.num_tasks(split))
+        if isinstance(count, Failure):
+            return count
+        if isinstance(count, bool) or not hasattr(count, "__index__") or count < 0:
+            return failure(
+                "task_failed", f"{self._cls.__name__}.num_tasks returned {count!r}; a count is an integer", ran="yes"
+            )
+        return int(count)
+
+    async def _one(self, split: str, index: int, run: RunWork) -> Any:
+        if index < 0:
+            return failure("invalid_index", f"Invalid index {index}; indices start at 0")
+        if self.lists and not self._gets:
+            tasks = await self._list(split, run)
+            if isinstance(tasks, Failure):
+                return tasks
+            if index >= len(tasks):
+                return failure("invalid_index", f"Invalid index {index}; split '{split}' has {len(tasks)} tasks")
+            task = tasks[index]
+        else:
+            task = await self._ask(run, "get_task", lambda: self._cls.get_task(split, index))
+            if isinstance(task, Failure):
+                return task
+        return await run(Work(lambda: self._as_json(task, split, index), label="task"))
+
+    async def _range(self, query: TaskQuery, run: RunWork) -> Document | Failure:
+        split, start, stop = query.split, query.start, query.stop
+        if self.lists and not self._ranges:
+            tasks = await self._list(split, run)
+            if isinstance(tasks, Failure):
+                return tasks
+            first = range(*slice(start, stop).indices(len(tasks))).start
+            chosen = tasks[slice(start, stop)]
+        else:
+            if (start is not None and start < 0) or (stop is not None and stop < 0):
+                count = await self._count(split, run)
+                if isinstance(count, Failure):
+                    return count
+                wanted = range(*slice(start, stop).indices(count))
+                start, stop = wanted.start, max(wanted.stop, wanted.start)
+            first = start or 0
+            if stop is not None and stop <= first:
+                return Document(b"[]")
+            chosen = await self._slice(split, start, stop, run)
+            if isinstance(chosen, Failure):
+                return chosen
+        body = await run(Work(lambda: _encode(chosen, split, first), label="task_range"))
+        return body if isinstance(body, Failure) else Document(body)
+
+    async def _slice(self, split: str, start: int | None, stop: int | None, run: RunWork) -> Any:
+        if self._ranges:
+            return await self._ask(
+                run, "get_task_range", lambda: self._cls.get_task_range(split, start, stop), sequence=True
+            )
+        count = await self._count(split, run)
+        if isinstance(count, Failure):
+            return count
+        wanted = range(*slice(start, stop).indices(count))
+
+        async def collect() -> list[Any]:
+            found = []
+            for index in wanted:
+                task = self._cls.get_task(split, index)
+                found.append(await task if inspect.isawaitable(task) else task)
+            return found
+
+        return await self._ask(run, "get_task", collect, sequence=True)
+
+    # Author code
+
+    async def _ask(self, run: RunWork, method: str, call: Callable[[], Any], *, sequence: bool = False) -> Any:
+        """Run a class method and return what it returned, or a failure."""
+
+        def finish(value: Any) -> Any:
+            if sequence and not (isinstance(value, Sequence) and not isinstance(value, (str, bytes))):
+                if (
+                    hasattr(value, "__len__")
+                    and hasattr(value, "__getitem__")
+                    and not isinstance(value, (str, bytes, Mapping))
+                ):
+                    return value
+                if isinstance(value, (str, bytes, Mapping)) or not hasattr(value, "__iter__"):
+                    words = f"{self._cls.__name__}.{method} returned {type(value).__name__}; return a list"
+                    return failure("task_failed", words, ran="yes")
+                return list(value)
+            return value
+
+        async def settle(value: Awaitable[Any]) -> Any:
+            try:
+                return finish(await value)
+            except BaseException as exc:
+                return self._raised(method, exc)
+
+        def work() -> Any:
+            try:
+                value = call()
+                return settle(value) if inspect.isawaitable(value) else finish(value)
+            except BaseException as exc:
+                return self._raised(method, exc)
+
+        return await run(Work(work, label=method, serial=self._cls.name()))
+
+    def _raised(self, method: str, exc: BaseException) -> Failure:
+        words = explain(exc, self._errors, "Internal Server Error")
+        if isinstance(exc, NotImplementedError):
+            return failure("not_supported", f"{method} is not supported for this environment", ran="yes")
+        if isinstance(exc, IndexError):
+            return failure("invalid_index", f"Invalid index: {exc}" if str(exc) else "Invalid index", ran="yes")
+        return failure("task_failed", words, ran="yes")
+
+    def _as_json(self, task: Any, split: str, index: int) -> Any:
+        try:
+            data = _jsonable(task)
+            dump(data)
+            return data
+        except (JSONValueError, ValueError, TypeError, RecursionError) as exc:
+            return failure("bad_task", f"task {index} of split '{split}' cannot be JSON: {exc}", ran="yes")
+
+
+def _defines(cls: type, method: str) -> bool:
+    """Whether a class, or a parent other than Environment itself, defines a method."""
+    return inspect.getattr_static(cls, method, None) is not inspect.getattr_static(Environment, method)
+
+
+def _jsonable(task: Any) -> Any:
+    """The JSON a person would expect of a task, as an object."""
+    if isinstance(task, dict):
+        data: Any = task
+        try:
+            dump(data)
+        except JSONValueError:
+            data = to_jsonable_python(task, inf_nan_mode="constants", fallback=_plain)
+    else:
+        data = to_jsonable_python(task, inf_nan_mode="constants", fallback=_plain)
+    if not isinstance(data, dict):
+        raise TypeError(f"a task is a JSON object, not {type(task).__name__}")
+    return data
+
+
+def _plain(value: Any) -> Any:
+    """What pydantic does not know: numpy scalars and arrays, attrs and plain objects."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.asdict(value)
+    if hasattr(value, "__dict__") and not callable(value):
+        return {key: item for key, item in vars(value).items() if not key.startswith("_")}
+    raise TypeError(f"{type(value).__name__} has no JSON form")
+
+
+def _encode(tasks: Any, split: str, first: int) -> Any:
+    return b"[" + b",".join(_encode_one(task, split, first + i) for i, task in enumerate(tasks)) + b"]"
+
+
+def _encode_one(task: Any, split: str, index: int) -> bytes:
+    """A task that cannot be JSON holds its place as `{"error": …}`, so that indices stay true."""
+    try:
+        return dump(_jsonable(task))
+    except Exception as exc:
+        return dump({"error": f"task {index} of split '{split}' cannot be JSON: {exc}"})
+
+
+def _encode_some(tasks: Any, start: int) -> tuple[bytes, int]:
+    """Encode tasks from `start` on until there is a piece; returns it and where the next one starts."""
+    parts: list[bytes] = []
+    size, index = 0, start
+    while index < len(tasks) and size < _PIECE:
+        part = _encode_one(tasks[index], "", index)
+        parts.append(part)
+        size += len(part)
+        index += 1
+    return b",".join(parts), index

@@ -1,0 +1,205 @@
+"""The call log of a session: every call runs exactly once, and its result can be fetched again.
+
+A call is known by its id from the moment it is asked for until its session ends. Its result is kept whole for a while
+after it ended; when it has been dropped, the id is still known, so a late repeat is told so and never runs again.
+
+Covers: repeats with the same id, on any connection, while the session lives in its owner process. Does not cover: the
+death of the owner process (the session is then lost, and said to be).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import tempfile
+from collections import deque
+from collections.abc import Callable
+from typing import Any, BinaryIO
+
+import msgspec
+
+from ors.core.ports import Outcome, ToolOutcome, Work
+
+__all__ = ["Call", "CallLog", "ResultStore", "digest_of"]
+
+_OVERHEAD = 400  # what a kept result costs beside its body: its id, its entries, its objects
+
+
+def digest_of(name: str, value: Any) -> bytes:
+    """What tells two calls apart: the tool's name and the input, whatever the order of keys."""
+    try:
+        text = msgspec.json.encode([name, value], order="sorted")
+    except (OverflowError, TypeError, ValueError, RecursionError):  # integers over 64 bits, lone surrogates
+        text = json.dumps([name, value], sort_keys=True, separators=(",", ":")).encode()
+    return hashlib.blake2b(text, digest_size=16).digest()
+
+
+class Call:
+    """A call that has not ended: who waits for it and what runs."""
+
+    __slots__ = (
+        "abandoned",
+        "digest",
+        "ended",
+        "id",
+        "input",
+        "name",
+        "running",
+        "script",
+        "started",
+        "waiters",
+        "work",
+    )
+
+    def __init__(self, call_id: str, name: str, input: Any) -> None:
+        self.id = call_id
+        self.name = name
+        self.input = input
+        self.digest: bytes | None = None
+        self.waiters: list[asyncio.Future[Outcome]] = []
+        self.work: Work | None = None
+        self.running: Any = None
+        self.script: Any = None
+        self.started = 0.0
+        self.ended = False
+        self.abandoned = False
+
+    def same(self, name: str, value: Any) -> bool:
+        """Whether a repeat asks for the same thing."""
+        return self.name == name and (self.input == value or digest_of(self.name, self.input) == digest_of(name, value))
+
+    def attached(self) -> bool:
+        """Whether anybody still waits; forgets those who left."""
+        self.waiters = [waiter for waiter in self.waiters if not waiter.done()]
+        return bool(self.waiters)
+
+
+class _Kept:
+    """A result on disk."""
+
+    __slots__ = ("file", "finished", "reward", "size")
+
+    def __init__(self, outcome: ToolOutcome) -> None:
+        self.file: BinaryIO = tempfile.TemporaryFile(prefix="ors-result-")  # noqa: SIM115 - closed when forgotten
+        self.file.write(outcome.body)
+        self.size = len(outcome.body)
+        self.reward = outcome.reward
+        self.finished = outcome.finished
+
+    def outcome(self) -> ToolOutcome:
+        self.file.seek(0)
+        return ToolOutcome(self.file.read(), self.reward, self.finished)
+
+
+class ResultStore:
+    """The results of all sessions of an owner process, kept for a while and bounded in bytes."""
+
+    def __init__(
+        self,
+        clock: Callable[[], float],
+        *,
+        keep_s: float = 60.0,
+        max_memory: int = 512 << 20,
+        max_disk: int = 8 << 30,
+        spill_over: int = 256 << 10,
+    ) -> None:
+        self._clock = clock
+        self._keep_s = keep_s
+        self._max_memory = max_memory
+        self._max_disk = max_disk
+        self._spill_over = spill_over
+        self.memory = 0
+        self.disk = 0
+        self._order: deque[tuple[float, CallLog, str]] = deque()
+
+    @property
+    def full(self) -> bool:
+        """No new call may start until older results have been dropped."""
+        return self.memory >= self._max_memory or self.disk >= self._max_disk
+
+    def keep(self, log: CallLog, call_id: str, outcome: Outcome) -> Any:
+        """Account for a result and return what the log keeps in its place."""
+        self._order.append((self._clock() + self._keep_s, log, call_id))
+        if isinstance(outcome, ToolOutcome) and len(outcome.body) > self._spill_over:
+            kept = _Kept(outcome)
+            self.disk += kept.size
+            return kept
+        self.memory += _size(outcome)
+        return outcome
+
+    def release(self, kept: Any) -> None:
+        """A kept result is dropped."""
+        if isinstance(kept, _Kept):
+            self.disk -= kept.size
+            kept.file.close()
+        else:
+            self.memory -= _size(kept)
+
+    def sweep(self) -> None:
+        """Drop the results whose time is over."""
+        now = self._clock()
+        order = self._order
+        while order and order[0][0] <= now:
+            _, log, call_id = order.popleft()
+            log.forget_result(call_id)
+
+
+def _size(outcome: Outcome) -> int:
+    return _OVERHEAD + (len(outcome.body) if isinstance(outcome, ToolOutcome) else 0)
+
+
+class CallLog:
+    """The calls of one session by id: running, ended with a kept result, or known by id alone."""
+
+    __slots__ = ("_ended", "_known", "_store", "running")
+
+    def __init__(self, store: ResultStore) -> None:
+        self._store = store
+        self.running: dict[str, Call] = {}
+        self._ended: dict[str, Any] = {}
+        self._known: dict[str, bytes] = {}
+
+    def ended(self, call_id: str) -> Outcome | None:
+        """The result of a call that has ended and is still kept."""
+        kept = self._ended.get(call_id)
+        if kept is None:
+            return None
+        return kept.outcome() if isinstance(kept, _Kept) else kept  # type: ignore[no-any-return]
+
+    def knows(self, call_id: str) -> bool:
+        """Whether a call with this id was ever asked for, unless the server made the id itself and has forgotten it."""
+        return call_id in self.running or call_id in self._known
+
+    def same(self, call_id: str, name: str, value: Any) -> bool:
+        """Whether a known id was used for this tool and input."""
+        call = self.running.get(call_id)
+        if call is not None:
+            return call.same(name, value)
+        return self._known.get(call_id) == digest_of(name, value)
+
+    def begin(self, call_id: str, name: str, value: Any, *, remember: bool) -> Call:
+        """Register a new call. `remember` its id for the session's life: it was made by a client."""
+        call = Call(call_id, name, value)
+        self.running[call_id] = call
+        if remember:
+            self._known[call_id] = digest_of(name, value)
+        return call
+
+    def finish(self, call: Call, outcome: Outcome) -> None:
+        """A call has ended: keep its result."""
+        self.running.pop(call.id, None)
+        self._ended[call.id] = self._store.keep(self, call.id, outcome)
+
+    def forget_result(self, call_id: str) -> None:
+        """Drop a kept result; the id stays known if it was a client's."""
+        kept = self._ended.pop(call_id, None)
+        if kept is not None:
+            self._store.release(kept)
+
+    def close(self) -> None:
+        """The session is over: drop everything."""
+        for kept in self._ended.values():
+            self._store.release(kept)
+        self._ended.clear()
+        self._known.clear()

@@ -1,0 +1,306 @@
+"""The ports: what adapters implement, what faces see, and the data that crosses between processes.
+
+Nothing here runs author code. An episode answers with `Work`, which says what to run; the runtime of the owner process
+runs it, away from the event loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping
+from typing import Any, Literal, Protocol, TypeAlias
+
+import msgspec
+
+from ors.core.failures import Failure
+from ors.core.secrets import Secrets
+
+__all__ = [
+    "Document",
+    "Host",
+    "Offering",
+    "OfferingSpec",
+    "Op",
+    "Opened",
+    "Outcome",
+    "Principal",
+    "Script",
+    "Start",
+    "StepEpisode",
+    "StepOutcome",
+    "TaskQuery",
+    "TaskRef",
+    "Tasks",
+    "ToolEpisode",
+    "ToolOutcome",
+    "Work",
+]
+
+OpKind = Literal["prompt", "tools", "call", "terminal", "reset", "step", "state"]
+Mode = Literal["run", "attach", "run_or_attach"]
+
+
+class TaskRef(msgspec.Struct, frozen=True):
+    """A task by its place; `key` identifies its content where that is known."""
+
+    split: str
+    index: int
+    key: str | None = None
+
+
+class Start(msgspec.Struct, frozen=True):
+    """What an episode starts from: a task by reference or in full, a seed, options and secrets."""
+
+    ref: TaskRef | None = None
+    task: Any = None
+    seed: int | None = None
+    options: Mapping[str, Any] = {}
+    secrets: Secrets = Secrets()
+
+
+class Principal(msgspec.Struct, frozen=True):
+    """Who asks. A trainer may do all; an agent acts in one session and on its tools only."""
+
+    kind: Literal["trainer", "agent"] = "trainer"
+    key: str | None = None
+    session: str | None = None
+
+
+class Op(msgspec.Struct, frozen=True):
+    """One thing asked of a session, as data."""
+
+    kind: OpKind
+    call_id: str | None = None
+    name: str | None = None
+    input: Any = None
+    mode: Mode = "run"
+    env: str | None = None
+    timeout_s: float | None = None
+    start: Start | None = None
+
+
+class ToolOutcome(msgspec.Struct, frozen=True):
+    """A call that ran: the JSON of its ToolOutput, and what the core must know of it."""
+
+    body: bytes
+    reward: float | None = None
+    finished: bool = False
+
+
+class StepOutcome(msgspec.Struct, frozen=True):
+    """A step or a reset: the observation, the reward of any numeric type, and whether the episode is over."""
+
+    observation: Any
+    reward: bool | int | float | None = None
+    done: bool = False
+    metadata: Any = None
+
+
+class Document(msgspec.Struct, frozen=True):
+    """A JSON text: a prompt, a list of tools, a task, a state."""
+
+    body: bytes
+
+
+class Opened(msgspec.Struct, frozen=True):
+    """A session exists; setup may still run."""
+
+    sid: str
+    env: str
+
+
+Outcome: TypeAlias = ToolOutcome | StepOutcome | Document | Opened | Failure
+
+
+class TaskQuery(msgspec.Struct, frozen=True):
+    """A question about tasks: which splits, how many, one by index, or a slice."""
+
+    kind: Literal["splits", "count", "get", "range"]
+    split: str = ""
+    index: int = 0
+    start: int | None = None
+    stop: int | None = None
+
+
+class OfferingSpec(msgspec.Struct, frozen=True):
+    """What an environment offers, as data that fronts keep: they never import an author's class."""
+
+    name: str
+    kind: Literal["tools", "steps"]
+    tools: bytes = b"[]"
+    terminal: bytes = b"null"
+    description: str = ""
+    lists_tasks: bool = True
+
+
+class Work:
+    """Author code to run and the rules for running it.
+
+    fn: called on a lane, or on the author loop when `is_async`; it returns an Outcome (a synchronous one may return an
+    awaitable, which then continues on the author loop). label: names the code in logs. The rest orders it among the
+    calls of its session: works with the same `serial` key never overlap, `concurrent` ones overlap with all but
+    exclusive ones, `exclusive` ones with none.
+    """
+
+    __slots__ = ("concurrent", "exclusive", "fn", "is_async", "label", "serial", "timeout")
+
+    def __init__(
+        self,
+        fn: Callable[[], Any],
+        *,
+        label: str,
+        is_async: bool = False,
+        serial: str | None = None,
+        concurrent: bool = False,
+        exclusive: bool = True,
+        timeout: float | None = None,
+    ) -> None:
+        self.fn = fn
+        self.label = label
+        self.is_async = is_async
+        self.serial = serial
+        self.concurrent = concurrent
+        self.exclusive = exclusive
+        self.timeout = timeout
+
+
+Script: TypeAlias = Generator[Work, Any, Outcome]
+"""Several works one after another with our own code between them; it holds its place in the order throughout."""
+
+Plan: TypeAlias = Work | Script | Outcome
+"""What an episode answers when asked for something: what to run, or the outcome where there is nothing to run."""
+
+
+class ToolEpisode(Protocol):
+    """One running instance that is acted on by calling tools. No method runs author code itself."""
+
+    def open(self) -> Plan:
+        """Make the instance and set it up."""
+        ...
+
+    def prompt(self) -> Plan:
+        """The prompt, as a Document holding a list of blocks."""
+        ...
+
+    def tools(self) -> Plan:
+        """The tools of this task, as a Document holding a list of tool specifications."""
+        ...
+
+    def call(self, name: str, input: Any) -> Plan:
+        """Call a tool; the outcome is a ToolOutcome or a Failure."""
+        ...
+
+    def close(self, why: str) -> Plan | None:
+        """Release what the instance holds; None when nothing was made."""
+        ...
+
+
+class StepEpisode(Protocol):
+    """One running instance that is acted on by steps. It may be reset many times."""
+
+    def open(self) -> Plan:
+        """Make the instance."""
+        ...
+
+    def reset(self, start: Start) -> Plan:
+        """Start an episode; the outcome is a StepOutcome."""
+        ...
+
+    def step(self, action: Any, timeout_s: float | None) -> Plan:
+        """Act; the outcome is a StepOutcome."""
+        ...
+
+    def state(self) -> Plan:
+        """The state, as a Document holding an object."""
+        ...
+
+    def close(self, why: str) -> Plan | None:
+        """Release what the instance holds; None when nothing was made."""
+        ...
+
+
+RunWork: TypeAlias = Callable[[Work], Awaitable[Any]]
+
+
+class Tasks(Protocol):
+    """The tasks of an offering. Its methods run on the owner's event loop and hand author code to `run`."""
+
+    async def query(self, query: TaskQuery, run: RunWork) -> Document | Failure:
+        """Answer a question with JSON: a list of splits, a number, a task, or a list of tasks."""
+        ...
+
+    async def resolve(self, ref: TaskRef, run: RunWork) -> Any:
+        """The task at a place, as JSON data, or a Failure."""
+        ...
+
+    def stream(self, split: str, run: RunWork) -> AsyncIterator[bytes | Failure]:
+        """The JSON of every task of a split, in pieces that join to one list; a Failure can only come first."""
+        ...
+
+
+class Offering(Protocol):
+    """A live environment in its owner process."""
+
+    @property
+    def spec(self) -> OfferingSpec:
+        """What is offered."""
+        ...
+
+    @property
+    def tasks(self) -> Tasks:
+        """Its tasks."""
+        ...
+
+    @property
+    def affinity(self) -> Literal["any", "session", "class"]:
+        """On which threads its synchronous code runs."""
+        ...
+
+    def episode(self, start: Start) -> ToolEpisode | StepEpisode:
+        """A new episode, not opened yet."""
+        ...
+
+
+class Host(Protocol):
+    """All that a face sees: a directory of sessions and the way to them. Every argument and result can be encoded."""
+
+    def offerings(self) -> Mapping[str, OfferingSpec]:
+        """The environments by name in lower case; the first is the default."""
+        ...
+
+    async def open(
+        self, sid: str, env: str | None, start: Start, principal: Principal, key: str | None
+    ) -> Opened | Failure:
+        """Open a session; setup goes on in the background. The same `key` again joins the first request."""
+        ...
+
+    def perform(self, sid: str, principal: Principal, op: Op) -> Awaitable[Outcome]:
+        """Ask something of a session. Cancelling the awaitable detaches from a call and never cancels it."""
+        ...
+
+    async def cancel(self, sid: str, principal: Principal, call_id: str) -> Document | Failure:
+        """Cancel a running call."""
+        ...
+
+    async def end(self, sid: str, principal: Principal, why: str) -> Document | Failure:
+        """End a session: its calls are cancelled, then its teardown runs."""
+        ...
+
+    def touch(self, sid: str, principal: Principal) -> Awaitable[Failure | None]:
+        """Keep a session alive."""
+        ...
+
+    async def task(self, env: str, query: TaskQuery) -> Document | Failure:
+        """Answer a question about tasks."""
+        ...
+
+    def tasks(self, env: str, split: str) -> AsyncIterator[bytes | Failure]:
+        """Stream every task of a split; see Tasks.stream."""
+        ...
+
+    async def status(self) -> dict[str, Any]:
+        """Counts of sessions, calls, threads and zombies, and whether new sessions are welcome."""
+        ...
+
+    async def drain(self, grace_s: float) -> None:
+        """Refuse new episodes, let running calls end within the grace time, then end every session."""
+        ...

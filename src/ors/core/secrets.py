@@ -1,0 +1,68 @@
+"""Secrets: they reach the environment and nothing else.
+
+The values of live sessions are known here, so that texts which leave the process (logs, error texts) can be masked by
+value. Values under 8 characters are too common to mask.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+__all__ = ["Secrets", "mask"]
+
+_MIN_LENGTH = 8
+_MASK = "[secret]"
+_live: Counter[str] = Counter()
+
+
+class Secrets(Mapping[str, str]):
+    """A mapping that shows its names and never its values; `reveal()` is for the environment's constructor alone."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self, values: Mapping[str, str] | None = None) -> None:
+        self._values = dict(values or ())
+
+    def __getitem__(self, name: str) -> str:
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        return f"Secrets({', '.join(self._values)})" if self._values else "Secrets()"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secrets) and self._values == other._values
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._values.items()))
+
+    def reveal(self) -> dict[str, str]:
+        """A plain copy of the names and values."""
+        return dict(self._values)
+
+    def hold(self) -> None:
+        """Mask these values in every text from now on."""
+        _live.update(value for value in self._values.values() if len(value) >= _MIN_LENGTH)
+
+    def release(self) -> None:
+        """Undo one `hold`."""
+        for value in self._values.values():
+            if len(value) >= _MIN_LENGTH:
+                _live[value] -= 1
+                if _live[value] <= 0:
+                    del _live[value]
+
+
+def mask(text: str) -> str:
+    """Replace every live secret in a text."""
+    if _live:
+        for value in sorted(_live, key=len, reverse=True):
+            if value in text:
+                text = text.replace(value, _MASK)
+    return text

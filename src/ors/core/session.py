@@ -1,0 +1,502 @@
+"""A session: the place where an instance lives, with its calls, their order, its owner and its end.
+
+Everything here happens on the owner's event loop and takes no lock. Author code is handed to the runtime.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import enum
+import logging
+from collections.abc import Callable, Generator
+from typing import Any, Protocol
+
+from ors.core.calls import Call, CallLog, ResultStore
+from ors.core.failures import Failure, failure
+from ors.core.gate import Gate
+from ors.core.ports import (
+    Document,
+    Offering,
+    Op,
+    Outcome,
+    Principal,
+    Start,
+    ToolOutcome,
+    Work,
+)
+
+__all__ = ["Limits", "Phase", "Runner", "Session"]
+
+logger = logging.getLogger("ors.session")
+
+
+class Phase(enum.Enum):
+    """What a session is doing."""
+
+    STARTING = "starting"
+    READY = "ready"
+    FAILED = "failed"
+    ENDED = "ended"
+
+
+class Runner(Protocol):
+    """What the runtime offers a session; see `ors.runtime.Runtime`."""
+
+    def start(
+        self,
+        work: Work,
+        home: Any,
+        context: contextvars.Context,
+        on_done: Callable[[Any], None],
+        *,
+        on_gone: Callable[[bool], None] | None = None,
+        limit: float | None = None,
+    ) -> Any:
+        """Run a work."""
+        ...
+
+    def cut(self, running: Any, answer: Failure) -> None:
+        """Answer for a work now and ask its code to stop."""
+        ...
+
+    def leave(self, home: Any) -> None:
+        """A session is over."""
+        ...
+
+
+class Limits:
+    """What all sessions of an owner process share: time limits, counts, and the results kept."""
+
+    __slots__ = ("call_s", "calls", "clock", "max_calls", "retry_after", "setup_s", "store", "teardown_s")
+
+    def __init__(
+        self,
+        clock: Callable[[], float],
+        store: ResultStore,
+        *,
+        max_calls: int = 100_000,
+        call_s: float | None = None,
+        setup_s: float | None = None,
+        teardown_s: float = 30.0,
+        retry_after: float = 2.0,
+    ) -> None:
+        self.clock = clock
+        self.store = store
+        self.max_calls = max_calls
+        self.call_s = call_s
+        self.setup_s = setup_s
+        self.teardown_s = teardown_s
+        self.retry_after = retry_after
+        self.calls = 0
+
+
+class Session:
+    """One session. `perform` answers with a future; cancelling it detaches and never cancels what runs."""
+
+    __slots__ = (
+        "_calls",
+        "_context",
+        "_episode",
+        "_gate",
+        "_home",
+        "_limits",
+        "_loop",
+        "_over",
+        "_prompt",
+        "_runner",
+        "_shared",
+        "_waiting",
+        "env",
+        "failure",
+        "finished",
+        "id",
+        "joined",
+        "key",
+        "offering",
+        "on_hung",
+        "phase",
+        "principal",
+        "secrets",
+        "started",
+        "stats",
+        "task_key",
+        "touched",
+    )
+
+    def __init__(self, sid: str, offering: Offering, principal: Principal, runner: Runner, home: Any, limits: Limits):
+        self.id = sid
+        self.offering = offering
+        self.env = offering.spec.name.lower()
+        self.principal = principal
+        self.phase = Phase.STARTING
+        self.failure: Failure | None = None
+        self.key: Any = None
+        self.joined: Any = None
+        self.started = self.touched = limits.clock()
+        self.finished = False
+        self.stats: list[Any] = [0, 0, None]
+        self.task_key: str | None = None
+        self.secrets: Any = None
+        self.on_hung: Callable[[Session, Failure], None] | None = None
+        self._limits = limits
+        self._loop = asyncio.get_running_loop()
+        self._runner = runner
+        self._home = home
+        self._context = contextvars.copy_context()
+        self._episode: Any = None
+        self._gate = Gate()
+        self._calls = CallLog(limits.store)
+        self._shared: dict[str, Call] | None = None
+        self._prompt: Document | None = None
+        self._over: asyncio.Future[None] | None = None
+        self._waiting: list[tuple[Call, Callable[[], Any]]] | None = None
+
+    # What may be asked
+
+    def begin(self, start: Start) -> None:
+        """Open the episode in the background."""
+        self._episode = self.offering.episode(start)
+        call = Call("", "setup", None)
+        self._shared = {"setup": call}
+        self._launch(call, self._episode.open, limit=self._limits.setup_s)
+
+    def perform(self, op: Op) -> asyncio.Future[Outcome]:
+        """Ask something of the session."""
+        future: asyncio.Future[Outcome] = self._loop.create_future()
+        self.touched = self._limits.clock()
+        if self.failure is not None:
+            future.set_result(self.failure)
+        elif op.kind == "call":
+            self._call(op, future)
+        elif op.kind == "prompt" and self._prompt is not None:
+            future.set_result(self._prompt)
+        else:
+            self._ask(op, future)
+        return future
+
+    def cancel(self, call_id: str) -> Document | Failure:
+        """Cancel a call by its id."""
+        call = self._calls.running.get(call_id)
+        if call is not None:
+            self._cut(call, failure("call_cancelled", f"the call of '{call.name}' was cancelled", ran="unknown"))
+            return Document(b'{"cancelled":true}')
+        if self._calls.knows(call_id) or self._calls.ended(call_id) is not None:
+            return Document(b'{"cancelled":false}')
+        return failure("unknown_call", f"no call {call_id!r} in this session")
+
+    @property
+    def busy(self) -> int:
+        """How many calls have not ended."""
+        return len(self._calls.running) + (len(self._shared) if self._shared else 0)
+
+    @property
+    def opened(self) -> bool:
+        """Whether setup has ended, well or badly."""
+        return self.phase is not Phase.STARTING
+
+    def runs_on(self, author: Any) -> bool:
+        """Whether the session's asynchronous code runs on this author loop."""
+        return self._home.author is author
+
+    def active(self, now: float, ceiling_s: float) -> bool:
+        """Whether a call runs whose client is attached; the moment the last one leaves counts as activity."""
+        running = list(self._calls.running.values())
+        if self._shared:
+            running += self._shared.values()
+        for call in running:
+            if now - call.started < ceiling_s:
+                if call.name == "setup" and not call.id:
+                    return True
+                had = bool(call.waiters)
+                if call.attached():
+                    return True
+                if had:
+                    self.touched = now
+        return False
+
+    # Calls
+
+    def _call(self, op: Op, future: asyncio.Future[Outcome]) -> None:
+        call_id, name = op.call_id or "", op.name or ""
+        log = self._calls
+        if op.mode != "run":
+            known = log.running.get(call_id)
+            if known is not None or log.knows(call_id):
+                if op.mode == "run_or_attach" and not log.same(call_id, name, op.input):
+                    future.set_result(
+                        failure("call_conflict", f"the call id {call_id!r} was used for another tool or input")
+                    )
+                    return
+                if known is not None:
+                    known.waiters.append(future)
+                    return
+            result = log.ended(call_id)
+            if result is not None:
+                future.set_result(result)
+                return
+            if log.knows(call_id):
+                future.set_result(
+                    failure("call_forgotten", f"the call {call_id!r} ran; its result is no longer kept", ran="yes")
+                )
+                return
+            if op.mode == "attach":
+                future.set_result(failure("unknown_call", "unknown task_id"))
+                return
+        limits = self._limits
+        if self.finished:
+            future.set_result(failure("episode_finished", "the episode is finished; no more tools may be called"))
+            return
+        if limits.calls >= limits.max_calls:
+            words = f"{limits.calls} calls are running, as many as this server allows"
+            future.set_result(failure("too_many_calls", words, retry_after=limits.retry_after))
+            return
+        if limits.store.full:
+            words = "the results kept for reconnection take all the room they may"
+            future.set_result(failure("results_full", words, retry_after=limits.retry_after))
+            return
+        call = log.begin(call_id, name, op.input, remember=op.mode == "run_or_attach")
+        call.waiters.append(future)
+        self._enqueue(call, lambda: self._episode.call(name, op.input))
+
+    def _ask(self, op: Op, future: asyncio.Future[Outcome]) -> None:
+        """A prompt, a list of tools, a step: whoever asks while it is under way gets the same answer."""
+        kind = op.kind
+        if self._shared is None:
+            self._shared = {}
+        if kind in ("prompt", "tools", "state"):
+            current = self._shared.get(kind)
+            if current is not None:
+                current.waiters.append(future)
+                return
+            call = Call("", kind, None)
+            self._shared[kind] = call
+        else:
+            call = Call("", f"{kind}:{id(future)}", None)
+            self._shared[call.name] = call
+        call.waiters.append(future)
+        self._enqueue(call, lambda: self._plan(op))
+
+    def _plan(self, op: Op) -> Any:
+        episode = self._episode
+        match op.kind:
+            case "prompt":
+                return episode.prompt()
+            case "tools":
+                return episode.tools()
+            case "state":
+                return episode.state()
+            case "step":
+                return episode.step(op.input, op.timeout_s)
+            case "reset":
+                return self._reset(op)
+            case _:
+                return failure("not_supported", f"a session does not know how to {op.kind}")
+
+    def _reset(self, op: Op) -> Any:
+        self.finished = False
+        self._prompt = None
+        return self._episode.reset(op.start or Start())
+
+    def _enqueue(self, call: Call, plan: Callable[[], Any]) -> None:
+        self._limits.calls += 1
+        if self.phase is Phase.STARTING:
+            call.started = self._limits.clock()
+            if self._waiting is None:
+                self._waiting = []
+            self._waiting.append((call, plan))
+        else:
+            self._launch(call, plan)
+
+    def _launch(self, call: Call, plan: Callable[[], Any], limit: float | None = None) -> None:
+        call.started = self._limits.clock()
+        planned = plan()
+        if type(planned) is Work:
+            work = planned
+        elif isinstance(planned, Generator):
+            call.script = planned
+            work = Work(_nothing, label=call.name, exclusive=True, timeout=None)
+        else:
+            self._finish(call, planned)
+            return
+        call.work = work
+        self._gate.enter(work, lambda: self._run(call, limit))
+
+    def _run(self, call: Call, limit: float | None) -> None:
+        """The gate lets the call in."""
+        assert call.work is not None
+        if call.ended:
+            self._gate.leave(call.work)
+            return
+        if self.finished and call.id:
+            self._gate.leave(call.work)
+            self._finish(call, failure("episode_finished", "the episode finished before this call could start"))
+            return
+        if call.script is not None:
+            self._advance(call, None, limit)
+            return
+        call.running = self._runner.start(
+            call.work,
+            self._home,
+            self._context,
+            lambda outcome: self._finish(call, outcome),
+            on_gone=lambda ended: self._released(call, ended),
+            limit=limit if limit is not None else (call.work.timeout or self._limits.call_s),
+        )
+
+    def _advance(self, call: Call, value: Any, limit: float | None) -> None:
+        """Run the next work of a script, or finish with what it returned."""
+        assert call.work is not None
+        try:
+            work = call.script.send(value)
+        except StopIteration as stop:
+            self._gate.leave(call.work)
+            self._finish(call, stop.value)
+            return
+        except Exception as exc:
+            logger.exception("a script of session %s failed", self.id)
+            self._gate.leave(call.work)
+            self._finish(call, failure("internal", f"{type(exc).__name__}: {exc}", ran="unknown"))
+            return
+
+        result: list[Any] = []
+
+        def done(outcome: Any) -> None:
+            if call.running.cut is not None:
+                self._finish(call, outcome)
+            result.append(outcome)
+
+        def gone(ended: bool) -> None:
+            if call.ended or not ended:
+                call.script.close()
+                self._released(call, ended)
+            else:
+                self._advance(call, result[0], limit)
+
+        call.running = self._runner.start(
+            work,
+            self._home,
+            self._context,
+            done,
+            on_gone=gone,
+            limit=limit if limit is not None else (work.timeout or self._limits.call_s),
+        )
+
+    def _released(self, call: Call, ended: bool) -> None:
+        """The code of a call is gone, or has become a zombie."""
+        assert call.work is not None
+        self._gate.leave(call.work)
+        if not ended and self.on_hung is not None:
+            words = f"'{call.work.label}' did not stop when it was cut; the session is lost"
+            self.on_hung(self, failure("tool_hung", words, ran="yes"))
+
+    def _finish(self, call: Call, outcome: Outcome) -> None:
+        """A call has its outcome: keep it, and tell everybody who waits."""
+        if call.ended:
+            return
+        call.ended = True
+        if call.id:
+            self._limits.calls -= 1
+            outcome = self._count(call, outcome)
+            self._calls.finish(call, outcome)
+        else:
+            if self._shared is not None:
+                self._shared.pop(call.name, None)
+                self._shared = self._shared or None
+            if call.name == "setup":
+                self._set_up(outcome)
+            else:
+                self._limits.calls -= 1
+                if call.name == "prompt" and isinstance(outcome, Document):
+                    self._prompt = outcome
+        waiters, call.waiters = call.waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(outcome)
+
+    def _count(self, call: Call, outcome: Outcome) -> Outcome:
+        stats = self.stats
+        stats[0] += 1
+        if isinstance(outcome, ToolOutcome):
+            if self.finished:
+                # it overlapped with the call that ended the episode: a reward after the end would be counted twice
+                return failure("episode_finished", "the episode finished while this call was running", ran="yes")
+            if outcome.reward is not None:
+                stats[2] = (stats[2] or 0.0) + outcome.reward
+            if outcome.finished:
+                self.finished = True
+        elif isinstance(outcome, Failure):
+            stats[1] += 1
+        return outcome
+
+    def _set_up(self, outcome: Outcome) -> None:
+        if self.phase is Phase.STARTING:
+            if isinstance(outcome, Failure):
+                self.phase = Phase.FAILED
+                self.failure = outcome
+                logger.warning("setup of session %s (%s) failed: %s", self.id, self.env, outcome.detail)
+                self.close("setup_failed")
+            else:
+                self.phase = Phase.READY
+        waiting, self._waiting = self._waiting or [], None
+        for call, plan in waiting:
+            if self.failure is not None:
+                self._finish(call, self.failure)
+            elif not call.ended:
+                self._launch(call, plan)
+
+    # The end
+
+    def _cut(self, call: Call, answer: Failure) -> None:
+        if call.running is not None:
+            self._runner.cut(call.running, answer)
+        elif call.work is not None:
+            self._gate.withdraw(call.work)
+        self._finish(call, answer)
+
+    def stop(self, answer: Failure) -> None:
+        """Answer everything with `answer` from now on, and cut what runs."""
+        self.phase = Phase.ENDED
+        self.failure = answer
+        calls = list(self._calls.running.values())
+        if self._shared:
+            calls += self._shared.values()
+        for call in calls:
+            self._cut(call, answer)
+        self._waiting = None
+
+    def close(self, why: str) -> asyncio.Future[None]:
+        """Run the teardown, once, after what still runs, bounded in time. Answers when it is over."""
+        if self._over is None:
+            self._over = self._loop.create_future()
+            self._gate.enter(work := Work(_nothing, label="teardown"), lambda: self._tear_down(work, why))
+        if self.phase is Phase.ENDED:
+            self._over.add_done_callback(self._clear)
+        return self._over
+
+    def _tear_down(self, work: Work, why: str) -> None:
+        over = self._over
+        assert over is not None
+
+        def finish(outcome: Any) -> None:
+            if isinstance(outcome, Failure):
+                logger.warning("teardown of session %s (%s) failed: %s", self.id, self.env, outcome.detail)
+            over.set_result(None)
+
+        # planned only now: code that ran until here may have made what there is to release
+        plan = self._episode.close(why) if self._episode is not None else None
+        if isinstance(plan, Work):
+            limit = self._limits.teardown_s
+            leave = self._gate.leave
+            self._runner.start(plan, self._home, self._context, finish, on_gone=lambda _: leave(work), limit=limit)
+        else:
+            self._gate.leave(work)
+            finish(plan)
+
+    def _clear(self, _: Any) -> None:
+        self._calls.close()
+        self._runner.leave(self._home)
+
+
+def _nothing() -> None:
+    return None

@@ -1,0 +1,342 @@
+"""The in-process host: the directory of the sessions that live in this process, and their end.
+
+It is also what an owner process behind a remote host runs. Every method is called on one event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from ors.core.calls import ResultStore
+from ors.core.failures import Failure, failure
+from ors.core.ports import (
+    Document,
+    Offering,
+    OfferingSpec,
+    Op,
+    Opened,
+    Outcome,
+    Principal,
+    Start,
+    TaskQuery,
+)
+from ors.core.session import Limits, Session
+from ors.runtime import Runtime, RuntimeOptions
+
+__all__ = ["HostOptions", "LocalHost"]
+
+logger = logging.getLogger("ors.episode")
+
+
+class HostOptions(msgspec.Struct, frozen=True):
+    """The limits of an owner process. Times are in seconds, sizes in bytes; see `ors.settings` for their meaning."""
+
+    idle_s: float = 900.0
+    call_ceiling_s: float = 86_400.0
+    max_sessions: int = 100_000
+    max_calls: int = 100_000
+    result_keep_s: float = 60.0
+    result_memory: int = 512 << 20
+    result_disk: int = 8 << 30
+    call_timeout_s: float | None = None
+    setup_timeout_s: float | None = None
+    teardown_timeout_s: float = 30.0
+    retry_after_s: float = 2.0
+    max_zombies: int = 64
+    capture_output: bool = False
+    runtime: RuntimeOptions = RuntimeOptions()
+
+
+class LocalHost:
+    """A host whose sessions live here. Make it on the event loop that will use it, and `close` it there."""
+
+    ENDED_KEPT_S = 3600.0
+    ENDED_KEPT = 100_000
+    SWEEP_S = 1.0
+
+    def __init__(
+        self,
+        offerings: Sequence[Offering],
+        options: HostOptions | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.options = options or HostOptions()
+        self._loop = asyncio.get_running_loop()
+        self._clock = clock
+        self._offerings = {offering.spec.name.lower(): offering for offering in offerings}
+        self._specs = {name: offering.spec for name, offering in self._offerings.items()}
+        self._runtime = Runtime(self.options.runtime, capture=self.options.capture_output)
+        self._runtime.on_blocked(self._loop_lost)
+        self._store = ResultStore(
+            clock,
+            keep_s=self.options.result_keep_s,
+            max_memory=self.options.result_memory,
+            max_disk=self.options.result_disk,
+        )
+        self._limits = Limits(
+            clock,
+            self._store,
+            max_calls=self.options.max_calls,
+            call_s=self.options.call_timeout_s,
+            setup_s=self.options.setup_timeout_s,
+            teardown_s=self.options.teardown_timeout_s,
+            retry_after=self.options.retry_after_s,
+        )
+        self._sessions: dict[str, Session] = {}
+        self._ended: OrderedDict[str, tuple[float, str, str | None]] = OrderedDict()
+        self._ending: set[asyncio.Future[None]] = set()
+        self._draining = False
+        self._swept: asyncio.TimerHandle | None = self._loop.call_later(self.SWEEP_S, self._sweep_again)
+        self._counts = {"opened": 0, "failed": 0, "ended": 0}
+
+    # The directory
+
+    def offerings(self) -> Mapping[str, OfferingSpec]:
+        return self._specs
+
+    async def open(
+        self, sid: str, env: str | None, start: Start, principal: Principal, key: str | None
+    ) -> Opened | Failure:
+        refused = self._refuse_open(sid, principal)
+        if refused is not None:
+            return refused
+        session = self._sessions.get(sid)
+        if session is not None:
+            if key is not None and session.key == key and session.principal == principal:
+                # the same request again, while the first is under way or after its answer was lost
+                outcome: Opened | Failure = await asyncio.shield(session.joined)
+                return outcome
+            return failure("session_exists", "Session already exists")
+        offering = self._find(env)
+        if isinstance(offering, Failure):
+            return offering
+        home = self._runtime.home(offering.spec.name, offering.affinity)
+        session = Session(sid, offering, principal, self._runtime, home, self._limits)
+        session.key = key
+        session.on_hung = self._hung
+        self._sessions[sid] = session
+        # shielded: the request that started it may be cut off, the session is then still whole
+        opening = self._loop.create_task(self._open(session, start))
+        session.joined = opening
+        return await asyncio.shield(opening)
+
+    async def _open(self, session: Session, start: Start) -> Opened | Failure:
+        task = start.task
+        if start.ref is not None:
+            try:
+                task = await session.offering.tasks.resolve(start.ref, self._run)
+            except Exception as exc:
+                logger.exception("resolving a task failed")
+                task = failure("internal", f"{type(exc).__name__}: {exc}", ran="unknown")
+            if isinstance(task, Failure):
+                if self._sessions.get(session.id) is session:
+                    del self._sessions[session.id]
+                self._counts["failed"] += 1
+                return task
+        if session.failure is not None:  # deleted while its task was looked up
+            return session.failure
+        session.secrets = start.secrets
+        session.secrets.hold()
+        self._counts["opened"] += 1
+        session.task_key = f"{start.ref.split}[{start.ref.index}]" if start.ref is not None else None
+        session.begin(msgspec.structs.replace(start, task=task))
+        return Opened(session.id, session.env)
+
+    def perform(self, sid: str, principal: Principal, op: Op) -> asyncio.Future[Outcome]:
+        session = self._sessions.get(sid)
+        if session is None or session.principal != principal or (op.env is not None and op.env != session.env):
+            future: asyncio.Future[Outcome] = self._loop.create_future()
+            future.set_result(self._misdirected(sid, session, principal, op.env))
+            return future
+        return session.perform(op)
+
+    async def cancel(self, sid: str, principal: Principal, call_id: str) -> Document | Failure:
+        session = self._sessions.get(sid)
+        if session is None or session.principal != principal:
+            return self._misdirected(sid, session, principal, None)
+        return session.cancel(call_id)
+
+    async def end(self, sid: str, principal: Principal, why: str = "deleted") -> Document | Failure:
+        session = self._sessions.get(sid)
+        if session is None:
+            return Document(b"{}")
+        if session.principal != principal:
+            return self._misdirected(sid, session, principal, None)
+        await asyncio.shield(self._end(session, why))
+        return Document(b"{}")
+
+    def touch(self, sid: str, principal: Principal) -> Awaitable[Failure | None]:
+        future: asyncio.Future[Failure | None] = self._loop.create_future()
+        session = self._sessions.get(sid)
+        if session is None or session.principal != principal:
+            future.set_result(self._misdirected(sid, session, principal, None))
+        else:
+            session.touched = self._clock()
+            future.set_result(session.failure)
+        return future
+
+    # Tasks
+
+    async def task(self, env: str, query: TaskQuery) -> Document | Failure:
+        offering = self._find(env)
+        if isinstance(offering, Failure):
+            return offering
+        return await offering.tasks.query(query, self._run)
+
+    async def tasks(self, env: str, split: str) -> AsyncIterator[bytes | Failure]:
+        offering = self._find(env)
+        if isinstance(offering, Failure):
+            yield offering
+            return
+        async for piece in offering.tasks.stream(split, self._run):
+            yield piece
+
+    # The whole
+
+    async def status(self) -> dict[str, Any]:
+        threads = self._runtime.status()
+        ready = not self._draining and len(threads["zombies"]) < self.options.max_zombies
+        return {
+            "ready": ready,
+            "draining": self._draining,
+            "sessions": len(self._sessions),
+            "calls": self._limits.calls,
+            "result_bytes": self._store.memory + self._store.disk,
+            "environments": list(self._specs),
+            **self._counts,
+            **threads,
+        }
+
+    async def drain(self, grace_s: float) -> None:
+        self._draining = True
+        deadline = self._clock() + grace_s
+        while self._limits.calls and self._clock() < deadline:
+            await asyncio.sleep(0.02)
+        why = failure("draining", "the server is shutting down", retry_after=self.options.retry_after_s)
+        endings = [self._end(session, "shutdown", why) for session in list(self._sessions.values())]
+        if endings or self._ending:
+            await asyncio.wait({*endings, *self._ending}, timeout=self.options.teardown_timeout_s + 1)
+
+    async def close(self) -> None:
+        """End every session at once and let the threads go."""
+        await self.drain(0)
+        if self._swept is not None:
+            self._swept.cancel()
+            self._swept = None
+        self._runtime.stop()
+
+    def sweep(self) -> None:
+        """End the sessions whose time is over, all side by side, and forget old results and old names."""
+        now = self._clock()
+        self._store.sweep()
+        idle, ceiling = self.options.idle_s, self.options.call_ceiling_s
+        for session in list(self._sessions.values()):
+            if session.busy and session.active(now, ceiling):
+                session.touched = now
+            elif now - session.touched >= idle and session.joined.done():
+                self._end(session, "expired")
+        while self._ended:
+            when, _, _ = next(iter(self._ended.values()))
+            if now - when < self.ENDED_KEPT_S and len(self._ended) <= self.ENDED_KEPT:
+                break
+            self._ended.popitem(last=False)
+
+    # Inside
+
+    def _sweep_again(self) -> None:
+        self._swept = self._loop.call_later(self.SWEEP_S, self._sweep_again)
+        self.sweep()
+
+    async def _run(self, work: Any) -> Any:
+        return await self._runtime.run(work, self._runtime.home(work.serial or "tasks", "any"))
+
+    def _find(self, env: str | None) -> Offering | Failure:
+        if env is None:
+            return next(iter(self._offerings.values()))
+        offering = self._offerings.get(env.lower())
+        return offering if offering is not None else failure("unknown_environment", f"unknown environment '{env}'")
+
+    def _refuse_open(self, sid: str, principal: Principal) -> Failure | None:
+        wait = self.options.retry_after_s
+        if principal.kind != "trainer":
+            return failure("forbidden", "an agent's token opens no sessions")
+        if self._draining:
+            return failure("draining", "the server is shutting down; it opens no new sessions", retry_after=wait)
+        if sid in self._ended:
+            return failure("session_ended", f"Session {self._ended[sid][1]}; its id cannot be used again")
+        if len(self._sessions) >= self.options.max_sessions and sid not in self._sessions:
+            words = f"{len(self._sessions)} sessions are open, as many as this server allows"
+            return failure("too_many_sessions", words, retry_after=wait)
+        return None
+
+    def _misdirected(self, sid: str, session: Session | None, principal: Principal, env: str | None) -> Failure:
+        """Why this session cannot be asked by this principal under this environment's name."""
+        if session is None:
+            ended = self._ended.get(sid)
+            if ended is not None and _same_key(ended[2], principal.key):
+                return failure("session_ended", f"Session {ended[1]}")
+            return failure("unknown_session", "Active environment not found; POST /create opens one")
+        if session.principal != principal and not (principal.kind == "agent" and principal.session == sid):
+            return failure("forbidden", "this session belongs to another key")
+        return failure(
+            "wrong_environment", f"this session is of environment '{session.env}', not '{env}'; use /{session.env}/…"
+        )
+
+    def _end(self, session: Session, why: str, answer: Failure | None = None) -> asyncio.Future[None]:
+        """Take a session out of the directory, cut its calls and tear it down. Ends nothing twice."""
+        if self._sessions.get(session.id) is session:
+            del self._sessions[session.id]
+            self._ended[session.id] = (self._clock(), why, session.principal.key)
+            self._counts["ended"] += 1
+            session.stop(answer or failure("session_ended", f"Session {why}"))
+            over = session.close(why)
+            self._ending.add(over)
+            over.add_done_callback(lambda _: self._ended_for_good(session, why, over))
+            return over
+        return session.close(why)
+
+    def _ended_for_good(self, session: Session, why: str, over: asyncio.Future[None]) -> None:
+        self._ending.discard(over)
+        calls, failed, reward = session.stats
+        logger.info(
+            "episode ended",
+            extra={
+                "session": session.id,
+                "env": session.env,
+                "task": session.task_key,
+                "why": why,
+                "seconds": round(self._clock() - session.started, 3),
+                "calls": calls,
+                "failed": failed,
+                "reward": reward,
+                "finished": session.finished,
+            },
+        )
+        if session.secrets is not None:
+            # after the line above, so that no secret can be in it
+            session.secrets.release()
+
+    def _hung(self, session: Session, answer: Failure) -> None:
+        if session.failure is None:
+            self._end(session, "lost: a tool hung", answer)
+
+    def _loop_lost(self, author: Any, what: str) -> None:
+        answer = failure(
+            "loop_blocked", f"{what} blocked the event loop that this session used; it is lost", ran="unknown"
+        )
+        for session in list(self._sessions.values()):
+            if session.runs_on(author):
+                self._end(session, "lost: its event loop was blocked", answer)
+
+
+def _same_key(a: str | None, b: str | None) -> bool:
+    return hmac.compare_digest(a or "", b or "")

@@ -1,0 +1,256 @@
+"""Threads for synchronous author code: one queue, a few hot threads, more when the backlog waits, fewer when idle.
+
+A thread that is woken works through what is queued before it sleeps again, so short calls cost one wake-up for many. A
+foreman looks at the queue while there is one: works that wait while the processor has time to spare (the code before
+them sleeps, or waits for a network) get more threads at once, so a thousand calls that block a second take about a
+second. Works that wait because the interpreter is busy would gain nothing from more threads, and get few.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import logging
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from ors.runtime.capture import OUTPUT
+
+if TYPE_CHECKING:
+    from ors.runtime.runtime import Running
+
+__all__ = ["CutError", "Lane", "Lanes"]
+
+logger = logging.getLogger("ors.runtime")
+_numbers = itertools.count(1)
+
+
+class CutError(BaseException):
+    """Raised inside author code whose time is over. Not an Exception, so that `except Exception` does not keep it."""
+
+
+class Lane(threading.Thread):
+    """A thread that runs synchronous works from a queue: the shared one, or its own."""
+
+    def __init__(
+        self, queue: deque[Running | None], finished: Callable[[Running, Any], None], idle: Callable[[Lane], bool]
+    ):
+        super().__init__(name=f"ors-lane-{next(_numbers)}", daemon=True)
+        self.queue = queue
+        self.taken = 0
+        self._finished = finished
+        self._idle = idle
+        self._signal = threading.Lock()
+        self._signal.acquire()
+        self._guard = threading.Lock()
+        self._current: Running | None = None
+        self._tainted = False
+
+    def wake(self) -> None:
+        """Let the thread look at its queue."""
+        try:
+            self._signal.release()
+        except RuntimeError:  # woken already
+            pass
+
+    def wait(self, timeout: float) -> bool:
+        """Sleep until woken; False when the time is over."""
+        return self._signal.acquire(timeout=timeout)
+
+    def cut(self, running: Running) -> None:
+        """Raise CutError in the thread if it still runs this work. The thread is not used again."""
+        with self._guard:
+            if self._current is running:
+                self._tainted = True
+                assert self.ident is not None
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self.ident), ctypes.py_object(CutError))
+
+    def run(self) -> None:
+        while True:
+            try:
+                if self._work():
+                    return
+            except CutError:  # it arrived when the work was already over
+                if self._current is not None:
+                    running, self._current = self._current, None
+                    self._finished(running, None)
+            if self._tainted:
+                return
+
+    def _work(self) -> bool:
+        """Run what is queued; True when the thread is to end."""
+        queue = self.queue
+        while True:
+            try:
+                running = queue.popleft()
+            except IndexError:
+                if self._idle(self):
+                    return True
+                continue
+            if running is None:
+                return True
+            self.taken += 1
+            with self._guard:
+                self._current = running
+            running.lane = self
+            result = running.context.run(_call, running) if running.cut is None else None
+            with self._guard:
+                self._current = None
+            self._finished(running, result)
+            if self._tainted:
+                return True
+
+
+def _call(running: Running) -> Any:
+    OUTPUT.set(running.output)
+    try:
+        return running.work.fn()
+    except BaseException as exc:
+        return running.uncaught(exc)
+
+
+class Lanes:
+    """The shared pool. `submit` and `flush` are called on the owner's loop; the rest happens in the threads."""
+
+    IDLE_S = 5.0
+    TICK_S = 0.002
+
+    def __init__(self, finished: Callable[[Running, Any], None], *, max_threads: int = 4096) -> None:
+        self._finished = finished
+        self._max_threads = max_threads
+        self._queue: deque[Running | None] = deque()
+        self._lock = threading.Lock()
+        self._sleeping: list[Lane] = []
+        self._lanes: set[Lane] = set()
+        self._backlog = threading.Event()
+        self._stopped = False
+        self._foreman: threading.Thread | None = None
+
+    @property
+    def threads(self) -> int:
+        """How many threads there are."""
+        return len(self._lanes)
+
+    @property
+    def waiting(self) -> int:
+        """How many works wait for a thread."""
+        return len(self._queue)
+
+    def submit(self, running: Running) -> None:
+        """Queue a work. Nothing runs before `flush`."""
+        running.queued = time.perf_counter()
+        self._queue.append(running)
+
+    def flush(self) -> None:
+        """Make sure that a thread looks at the queue."""
+        if not self._queue:
+            return
+        with self._lock:
+            lane = self._sleeping.pop() if self._sleeping else None
+            if lane is None and len(self._lanes) < 1:
+                lane = self._add()
+        if lane is not None:
+            lane.wake()
+        if self._foreman is None:
+            self._foreman = threading.Thread(target=self._oversee, name="ors-foreman", daemon=True)
+            self._foreman.start()
+        if not self._backlog.is_set():
+            self._backlog.set()
+
+    def dedicated(self) -> Lane:
+        """A lane with a queue of its own, for code that must stay on one thread. None in its queue ends it."""
+        lane = Lane(deque(), self._finished, _rest)
+        lane.start()
+        return lane
+
+    def stop(self) -> None:
+        """Let every thread end when its current work does."""
+        self._stopped = True
+        self._backlog.set()
+        with self._lock:
+            for lane in self._sleeping:
+                lane.wake()
+            self._sleeping.clear()
+
+    def _add(self) -> Lane:
+        lane = Lane(self._queue, self._finished, self._rest)
+        self._lanes.add(lane)
+        lane.start()
+        return lane
+
+    def _rest(self, lane: Lane) -> bool:
+        """Called by an idle lane: sleep until there is work; True ends it."""
+        if self._stopped:
+            self._lanes.discard(lane)
+            return True
+        with self._lock:
+            if self._queue:
+                return False
+            self._sleeping.append(lane)
+        if lane.wait(self.IDLE_S) and not self._stopped:
+            return False
+        with self._lock:
+            if lane in self._sleeping:
+                self._sleeping.remove(lane)
+                self._lanes.discard(lane)
+                return True
+        # woken while giving up: take the work, the signal has been sent for it
+        lane.wait(0)
+        return self._stopped and not self._queue
+
+    def _oversee(self) -> None:
+        idle_since = 0.0
+        cpu, wall = time.process_time(), time.perf_counter()
+        taken, taken_at = -1, wall
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        while not self._stopped:
+            if not self._queue:
+                now = time.perf_counter()
+                idle_since = idle_since or now
+                if now - idle_since > 0.1:
+                    self._backlog.clear()
+                    if not self._queue:
+                        self._backlog.wait(self.IDLE_S)
+                    idle_since = 0.0
+            else:
+                idle_since = 0.0
+            time.sleep(self.TICK_S)
+            now_cpu, now = time.process_time(), time.perf_counter()
+            busy = (now_cpu - cpu) / max(now - wall, 1e-9)
+            cpu, wall = now_cpu, now
+            self._drop_ended()
+            total = sum(lane.taken for lane in tuple(self._lanes))
+            if total != taken:
+                taken, taken_at = total, now
+            try:
+                first = self._queue[0]
+            except IndexError:
+                continue
+            if first is None or now - first.queued < self.TICK_S:
+                continue
+            if busy < 0.9 or now - taken_at > 0.02 or len(self._lanes) - len(self._sleeping) < cores:
+                self._grow(min(len(self._queue), 64))
+
+    def _grow(self, count: int) -> None:
+        with self._lock:
+            for _ in range(count):
+                if self._sleeping:
+                    self._sleeping.pop().wake()
+                elif len(self._lanes) < self._max_threads:
+                    self._add()
+                else:
+                    return
+
+    def _drop_ended(self) -> None:
+        with self._lock:
+            ended = [lane for lane in self._lanes if not lane.is_alive() and lane.ident is not None]
+            self._lanes.difference_update(ended)
+
+
+def _rest(lane: Lane) -> bool:
+    lane.wait(-1)
+    return False

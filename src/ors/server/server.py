@@ -1,0 +1,64 @@
+"""`Server`: environments served over HTTP."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+from ors.adapters.ors_environment import ORSOffering
+from ors.environment import Environment
+from ors.errors import SettingsError
+from ors.server.application import Application
+from ors.settings import Settings
+
+__all__ = ["Server"]
+
+
+class Server:
+    """Serves environments. The first one also answers at the root.
+
+    environments: classes of environments. settings: see `ors.settings.Settings`; single settings may be given by name.
+    Raises AuthoringError when a class cannot be served as it is written, SettingsError for a bad setting.
+    """
+
+    def __init__(
+        self,
+        environments: Sequence[type[Environment]],
+        return_errors: str | None = None,
+        *,
+        settings: Settings | None = None,
+        **overrides: Any,
+    ) -> None:
+        if return_errors is not None:
+            overrides["return_errors"] = return_errors
+        if settings is not None:
+            overrides = settings.model_dump(exclude_unset=True) | overrides
+        self.settings = Settings.load(**overrides)
+        self.environments = list(environments)
+        if not self.environments:
+            raise SettingsError("Server() needs at least one environment class")
+        keys = self.settings.keys()
+        make = functools.partial(_offerings, tuple(self.environments), self.settings.return_errors)
+        self.application = Application(make, self.settings, keys)
+        self._has_keys = bool(keys)
+        self._shell: Any = None
+
+    @property
+    def app(self) -> Any:
+        """The application, for any ASGI server: a FastAPI application to which routes and middleware may be added."""
+        if self._shell is None:
+            from ors.server.shell import Shell
+
+            self._shell = Shell(self.application)
+        return self._shell
+
+    def run(self, host: str = "0.0.0.0", port: int = 8080) -> None:
+        """Serve until SIGTERM or SIGINT, then let running calls end, tear everything down and return."""
+        from ors.server.run import run
+
+        run(self._shell or self.application, self.application, host, port, has_keys=self._has_keys)
+
+
+def _offerings(environments: tuple[type[Environment], ...], errors: Any) -> list[ORSOffering]:
+    return [ORSOffering(cls, errors=errors) for cls in environments]
