@@ -38,7 +38,7 @@ bench: $(STAMPS)/test ## measure, and write bench/RESULTS.md (ARGS=--quick: with
 	@$(BIN)/python bench/run.py $(ARGS)
 
 docs: $(STAMPS)/docs ## build the documentation into site/
-	@$(BIN)/mkdocs build --strict
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 clean: ## remove the virtual environments, caches and what was built
 	rm -rf .venv .venvs .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache site dist build
