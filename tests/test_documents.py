@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import socket
@@ -13,10 +14,14 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
 from sybil.document import Document
 from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser
+
+from ors import Environment, Server
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
@@ -74,26 +79,87 @@ def wait_for(url: str, server: subprocess.Popen[bytes]) -> None:
     raise AssertionError(f"{url} does not answer")
 
 
+def run_python(path: Path, text: str) -> dict[str, Any]:
+    """Run every Python block of a document, one after another; returns the names they define."""
+    document = Document(text, str(path))
+    for parser in (PythonCodeBlockParser(), SkipParser()):
+        for region in parser(document):
+            document.add(region)
+    # a block that the parser does not see would be a block that nobody runs
+    seen = sum("```python" in text[region.start : region.end] for _, region in document.regions)
+    assert seen == len(blocks(path, "python"))
+    document.namespace["__name__"] = "an_example"
+    for example in document.examples():
+        try:
+            example.evaluate()
+        except unittest.SkipTest:
+            pass
+    return document.namespace
+
+
 @pytest.mark.parametrize("path", [path for path in PAGES if blocks(path, "python")], ids=name_of)
 def test_python(path: Path, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     text = path.read_text("utf-8")
     if SHOWN in "".join(blocks(path, "python")):
         text = text.replace(SHOWN, request.getfixturevalue("address"))
-    document = Document(text, str(path))
-    for parser in (PythonCodeBlockParser(), SkipParser()):
-        for region in parser(document):
-            document.add(region)
-    document.namespace["__name__"] = "an_example"
-    # a block that the parser does not see would be a block that nobody runs
-    assert sum("```python" in text[region.start : region.end] for _, region in document.regions) == len(
-        blocks(path, "python")
-    )
-    for example in document.examples():
-        try:
-            example.evaluate()
-        except unittest.SkipTest:
-            pass
+    run_python(path, text)
+
+
+def test_the_environments_of_the_authors_page_play() -> None:
+    page = ROOT / "docs" / "environments.md"
+    names = run_python(page, page.read_text("utf-8"))
+    classes = [cls for cls in names.values() if isinstance(cls, type) and issubclass(cls, Environment)]
+    classes.remove(Environment)
+    asyncio.run(play_all(classes))
+
+
+async def play_all(classes: list[type[Environment]]) -> None:
+    transport = httpx.ASGITransport(app=Server(classes).app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+        assert (await client.get("/list_environments")).json() == [cls.__name__.lower() for cls in classes]
+        for cls in classes:
+            await play(client, cls.__name__.lower())
+
+
+async def play(client: httpx.AsyncClient, name: str) -> None:
+    """Check what the page says of one of its environments."""
+    session = {"X-Session-ID": f"of {name}"}
+    task: dict[str, Any] = {"split": "asia" if name == "capitals" else "train", "index": 0}
+    if name == "bench":
+        task = {"task_spec": {"a": 1, "b": 2, "calculator": True}}
+    created = await client.post("/create", json={"env_name": name, **task}, headers=session)
+    assert created.status_code == 200, created.text
+    prompt = (await client.get(f"/{name}/prompt", headers=session)).json()
+    answer = (await client.get(f"/{name}/task_tools", headers=session)).json()
+    tools = {tool["name"]: tool for tool in answer["tools"]}
+    expected = {
+        "addition": {"submit"},
+        "capitals": {"submit"},
+        "walker": {"look", "move", "rest", "submit"},
+        "files": {"read", "submit"},
+        "riddle": {"submit"},
+        "bench": {"calculator", "submit"},
+        "colours": {"submit", "zoom"},
+        "judged": {"submit"},
+    }
+    assert set(tools) == expected[name]
+    if name == "capitals":
+        assert prompt[0]["text"] == "What is the capital of Japan?"
+        assert (await client.post("/capitals/num_tasks", json={"split": "europe"})).json() == {"num_tasks": 2}
+    elif name == "colours":
+        assert [block["type"] for block in prompt] == ["text", "image"]
+    elif name == "walker":
+        assert tools["look"]["input_schema"] is None
+        assert tools["rest"]["description"] == "Rest for a while."
+        assert tools["rest"]["input_schema"]["properties"]["where"]["description"] == "A place that you know."
+    elif name == "riddle":
+        assert answer["terminal_tool"]["name"] == "answer"
+    elif name == "files":
+        body = {"name": "read", "input": {"name": "a/b"}}
+        called = await client.post("/files/call", json=body, headers=session)
+        assert "Tool 'read' failed: only plain file names, please" in called.text
+    await client.post("/delete", headers=session)
 
 
 @pytest.mark.parametrize("path", PAGES, ids=name_of)
