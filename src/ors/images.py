@@ -21,7 +21,9 @@ _SIGNATURES = (
     (b"II*\x00", "image/tiff"),
     (b"MM\x00*", "image/tiff"),
 )
-_PNG_MODES = ("1", "L", "LA", "I", "I;16", "P", "RGB", "RGBA")
+_PNG_MODES = ("1", "L", "LA", "I;16", "P", "RGB", "RGBA")
+# what a picture of another mode becomes, where it is not RGB
+_CONVERTED = {"I": "I;16", "I;16B": "I;16", "La": "LA", "PA": "RGBA", "RGBa": "RGBA"}
 
 
 def encode_image(image: Any) -> tuple[str, str]:
@@ -42,7 +44,7 @@ def encode_image(image: Any) -> tuple[str, str]:
     if callable(getattr(image, "save", None)) and hasattr(image, "mode"):
         buffer = io.BytesIO()
         if image.mode not in _PNG_MODES:
-            image = image.convert("RGBA" if image.mode in ("La", "PA", "RGBa") else "RGB")
+            image = image.convert(_CONVERTED.get(image.mode, "RGB"))
         image.save(buffer, format="PNG")
         return base64.b64encode(buffer.getvalue()).decode(), "image/png"
     raise ValueError(f"an image is a PIL.Image, encoded bytes or a path, not {type(image).__name__}")

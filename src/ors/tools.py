@@ -217,7 +217,7 @@ def define_tool(owner: type, name: str, function: Callable[..., Any], marks: Mar
         try:
             schema = model.model_json_schema()
         except Exception as exc:
-            raise AuthoringError(f"{where}: its input has no JSON Schema: {exc}") from exc
+            raise AuthoringError(f"{where}: its input has no JSON Schema: {_first_line(exc)}") from exc
     return ToolDefinition(
         name=name,
         owner=owner,
@@ -261,7 +261,7 @@ def _check_return(where: str, hints: Mapping[str, Any]) -> None:
         returned = args[0] if typing.get_origin(returned) is typing.Annotated else args[-1]
     if returned is Any or (isinstance(returned, type) and issubclass(returned, ToolOutput)):
         return
-    shown = inspect.formatannotation(hints["return"])
+    shown = "None" if hints["return"] is type(None) else inspect.formatannotation(hints["return"])
     raise AuthoringError(f"{where} is a tool but returns {shown}; return a ToolOutput and annotate it `-> ToolOutput`")
 
 
@@ -300,7 +300,7 @@ def _input_model(
     try:
         model = create_model(f"{name}_input", __config__=ConfigDict(extra="forbid", protected_namespaces=()), **fields)
     except Exception as exc:
-        raise AuthoringError(f"{where}: its parameters cannot be checked as JSON: {exc}") from exc
+        raise AuthoringError(f"{where}: its parameters cannot be checked as JSON: {_first_line(exc)}") from exc
     return model, True, description
 
 
@@ -326,6 +326,10 @@ def _read_docstring(doc: str) -> tuple[str, Mapping[str, str]]:
         return doc, {}
     described = {item.arg_name: " ".join((item.description or "").split()) for item in parsed.params}
     return (parsed.description or "").strip(), described
+
+
+def _first_line(exc: Exception) -> str:
+    return str(exc).partition("\n")[0]
 
 
 def _names(value: Mapping[str, Any]) -> str:

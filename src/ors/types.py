@@ -14,6 +14,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    JsonValue,
     RootModel,
     TypeAdapter,
     ValidationError,
@@ -166,7 +167,10 @@ class RunToolError(_Wire):
 
 
 class RunToolOutput(RootModel[Annotated[RunToolSuccess | RunToolError, Field(discriminator="ok")]]):
-    """The result of a call, held in `root`; `ok` tells which of the two it is. On the wire it is that one itself."""
+    """The result of a call; `ok` tells which of the two it is.
+
+    `root` holds it. On the wire it stands there itself.
+    """
 
     model_config = ConfigDict(defer_build=True, ser_json_inf_nan="constants")
 
@@ -240,11 +244,25 @@ class GetTaskRange(_Wire):
     stop: Index | None = None
 
 
+_NULL: dict[str, JsonValue] = {"type": "null"}
+_TASK_OR_PLACE: list[JsonValue] = [
+    {
+        "required": ["task_spec"],
+        "properties": {"task_spec": {"type": "object"}, "split": _NULL, "index": _NULL},
+    },
+    {
+        "required": ["split", "index"],
+        "properties": {"task_spec": _NULL, "split": {"type": "string"}, "index": {"type": "integer"}},
+    },
+]
+"""What `CreateSession` checks, said in JSON Schema."""
+
+
 class CreateSession(_Wire):
     """The body of `POST /create`: exactly one of `task_spec` and the pair `split` + `index`."""
 
     # an error's text goes to logs, and this body carries secrets
-    model_config = ConfigDict(hide_input_in_errors=True)
+    model_config = ConfigDict(hide_input_in_errors=True, json_schema_extra={"oneOf": _TASK_OR_PLACE})
 
     env_name: str | None = None
     task_spec: dict[str, Any] | None = None
