@@ -21,7 +21,7 @@ class AuthoringError(ORSError, ValueError):
 
 
 class ToolError(ORSError):
-    """Raise it in a tool to tell the agent that the call failed: `ok: false`, `Tool 'x' failed: <message>`, no reward."""
+    """Raised in a tool to tell the agent that the call failed: `ok: false`, `Tool 'x' failed: <message>`, no reward."""
 
 
 class RequestError(ORSError):

@@ -66,8 +66,8 @@ class ClassTasks:
         tasks = await self._list(split, run, afresh=True)
         if isinstance(tasks, Failure):
             if tasks.kind == "not_supported":
-                words = "list_tasks is not supported for this environment. Use the index-based API (num_tasks + get_task) instead."
-                tasks = Failure("invalid_request", words)
+                words = "list_tasks is not supported for this environment. Use the index-based API"
+                tasks = failure("not_supported", f"{words} (num_tasks + get_task) instead.", ran="yes")
             yield tasks
             return
         start, first = 0, b"["

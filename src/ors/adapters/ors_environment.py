@@ -43,7 +43,7 @@ class ORSOffering:
             raise AuthoringError(
                 f"Environment '{cls.name()}' has no tools defined; mark at least one method with @tool"
             )
-        # specifications of the tools that a session may call without asking the task; a schema checks what no model does
+        # what a session may call without asking its task
         self.shared = {spec.name: spec for spec in self.listed}
         self.custom_call = cls._call_tool is not Environment._call_tool
         self.per_task = cls.list_task_tools is not Environment.list_task_tools
@@ -323,7 +323,7 @@ def _accepted_keywords(cls: type[Environment]) -> tuple[str, ...]:
     needed = {p.name for p in parameters if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
     if extra := needed - {"task_spec", "secrets"}:
         raise AuthoringError(
-            f"{cls.__name__}.__init__ needs {', '.join(sorted(extra))}; a server makes it with task_spec and secrets only: "
-            "give the others defaults"
+            f"{cls.__name__}.__init__ needs {', '.join(sorted(extra))}; a server makes it with "
+            "task_spec and secrets only: give the others defaults"
         )
     return tuple(name for name in ("task_spec", "secrets") if name in accepted)

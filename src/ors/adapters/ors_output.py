@@ -48,8 +48,8 @@ def tool_outcome(name: str, output: Any) -> ToolOutcome | Failure:
 def prompt_document(name: str, prompt: Any) -> Document | Failure:
     """Write a prompt: blocks, text, images, or a list of these."""
     try:
-        blocks = BLOCKS.validate_python(to_blocks(prompt)) or _EMPTY
-        body = BLOCKS.dump_json(blocks, warnings="error")
+        blocks = BLOCKS.validate_python(to_blocks(prompt))
+        body = BLOCKS.dump_json(blocks or [TextBlock(text="")], warnings="error")
     except ValidationError as exc:
         words = f"{name} returned no prompt: {describe_errors(exc)}; return blocks, text or images"
         return failure("prompt_failed", words, ran="yes")

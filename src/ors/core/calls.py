@@ -165,7 +165,7 @@ class CallLog:
         kept = self._ended.get(call_id)
         if kept is None:
             return None
-        return kept.outcome() if isinstance(kept, _Kept) else kept  # type: ignore[no-any-return]
+        return kept.outcome() if isinstance(kept, _Kept) else kept
 
     def knows(self, call_id: str) -> bool:
         """Whether a call with this id was ever asked for, unless the server made the id itself and has forgotten it."""

@@ -1,77 +1,96 @@
-"""The order of the calls of one session: first in, first out, by counters. A call that waits holds no thread."""
+"""The order of the calls of one session: first in, first out, by counters. A call that waits holds no thread.
+
+An exclusive work waits for all that run and holds all that come after it. The rest are let in at once; those that may
+not overlap (calls of one tool, synchronous calls) form a chain, whose links the runtime runs one after another on the
+thread they belong to, without asking here in between.
+"""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from typing import Any
 
 from ors.core.ports import Work
 
 __all__ = ["Gate"]
 
+_SYNCHRONOUS = "\0"
+
 
 class Gate:
-    """Lets works in so that no two overlap that may not.
+    """Lets works in. `enter` calls `start` with what the work must run after, if anything."""
 
-    A work may start when it conflicts with nothing that runs and nothing that waits before it. Two works conflict when
-    either is exclusive; unless both are concurrent, also when they have the same serial key or are both synchronous.
-    """
-
-    __slots__ = ("_running", "_waiting")
+    __slots__ = ("_count", "_exclusive", "_tails", "_waiting")
 
     def __init__(self) -> None:
-        self._running: list[Work] = []
-        self._waiting: deque[tuple[Work, Callable[[], None]]] | None = None
+        self._count = 0
+        self._exclusive = False
+        self._tails: dict[str, Any] | None = None
+        self._waiting: deque[tuple[Work, Callable[[Any], Any]]] | None = None
 
-    def enter(self, work: Work, start: Callable[[], None]) -> None:
-        """Call `start` as soon as `work` may run: now, or from the `leave` of another."""
-        if not self._running and not self._waiting:
-            self._running.append(work)
-            start()
-            return
-        if self._waiting is None:
-            self._waiting = deque()
-        self._waiting.append((work, start))
-        self._admit()
+    def enter(self, work: Work, start: Callable[[Any], Any]) -> None:
+        """Call `start(after)` as soon as `work` may be handed to the runtime: now, or from the `leave` of another.
 
-    def leave(self, work: Work) -> None:
+        What `start` returns is what the next of the chain runs after.
+        """
+        if self._waiting or self._exclusive or (work.exclusive and self._count):
+            if self._waiting is None:
+                self._waiting = deque()
+            self._waiting.append((work, start))
+        else:
+            self._let_in(work, start)
+
+    def leave(self, work: Work, link: Any = None) -> None:
         """`work` has ended, or was given up; those that wait for it may start."""
-        self._running.remove(work)
-        if self._waiting:
-            self._admit()
+        self._count -= 1
+        if work.exclusive:
+            self._exclusive = False
+        elif self._tails is not None and link is not None:
+            key = _chain(work)
+            if key is not None and self._tails.get(key) is link:
+                del self._tails[key]
+                self._tails = self._tails or None
+        while self._waiting:
+            head, start = self._waiting[0]
+            if self._exclusive or (head.exclusive and self._count):
+                break
+            self._waiting.popleft()
+            self._let_in(head, start)
 
     def withdraw(self, work: Work) -> None:
-        """`work` no longer waits."""
+        """`work` no longer waits; what it held back may start."""
         if self._waiting:
             self._waiting = deque(entry for entry in self._waiting if entry[0] is not work)
-            self._admit()
+            self._count += 1
+            self.leave(Work(lambda: None, label="", exclusive=False))
 
     @property
     def idle(self) -> bool:
         """Nothing runs and nothing waits."""
-        return not self._running and not self._waiting
+        return not self._count and not self._waiting
 
-    def _admit(self) -> None:
-        assert self._waiting is not None
-        before: list[Work] = []
-        starting: list[Callable[[], None]] = []
-        still: deque[tuple[Work, Callable[[], None]]] = deque()
-        for work, start in self._waiting:
-            if any(_conflict(work, other) for other in self._running) or any(_conflict(work, o) for o in before):
-                still.append((work, start))
-                before.append(work)
-            else:
-                self._running.append(work)
-                starting.append(start)
-        self._waiting = still or None
-        # started after the bookkeeping: a start that fails at once leaves again from inside
-        for start in starting:
-            start()
+    def _let_in(self, work: Work, start: Callable[[Any], Any]) -> None:
+        self._count += 1
+        if work.exclusive:
+            self._exclusive = True
+            start(None)
+            return
+        key = _chain(work)
+        if key is None:
+            start(None)
+            return
+        tails = self._tails
+        if tails is None:
+            tails = self._tails = {}
+        before = tails.get(key)
+        link = start(before)
+        if link is not None:
+            tails[key] = link
 
 
-def _conflict(a: Work, b: Work) -> bool:
-    if a.exclusive or b.exclusive:
-        return True
-    if a.concurrent or b.concurrent:
-        return False
-    return (a.serial is not None and a.serial == b.serial) or not (a.is_async or b.is_async)
+def _chain(work: Work) -> str | None:
+    """The chain that a work belongs to; None when it overlaps with everything."""
+    if work.concurrent:
+        return None
+    return work.serial if work.is_async else _SYNCHRONOUS

@@ -17,6 +17,7 @@ from ors.core.secrets import Secrets
 __all__ = [
     "Document",
     "Host",
+    "Latch",
     "Offering",
     "OfferingSpec",
     "Op",
@@ -130,6 +131,15 @@ class OfferingSpec(msgspec.Struct, frozen=True):
     terminal: bytes = b"null"
     description: str = ""
     lists_tasks: bool = True
+
+
+class Latch:
+    """Closed by the call that ends an episode, on whatever thread it runs; no later call of the episode may start."""
+
+    __slots__ = ("closed",)
+
+    def __init__(self) -> None:
+        self.closed = False
 
 
 class Work:

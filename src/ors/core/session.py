@@ -17,6 +17,7 @@ from ors.core.failures import Failure, failure
 from ors.core.gate import Gate
 from ors.core.ports import (
     Document,
+    Latch,
     Offering,
     Op,
     Outcome,
@@ -52,8 +53,10 @@ class Runner(Protocol):
         *,
         on_gone: Callable[[bool], None] | None = None,
         limit: float | None = None,
+        after: Any = None,
+        latch: Latch | None = None,
     ) -> Any:
-        """Run a work."""
+        """Run a work, after another where that is given, and not at all once the latch is closed."""
         ...
 
     def cut(self, running: Any, answer: Failure) -> None:
@@ -100,6 +103,7 @@ class Session:
         "_episode",
         "_gate",
         "_home",
+        "_latch",
         "_limits",
         "_loop",
         "_over",
@@ -109,7 +113,6 @@ class Session:
         "_waiting",
         "env",
         "failure",
-        "finished",
         "id",
         "joined",
         "key",
@@ -134,8 +137,8 @@ class Session:
         self.key: Any = None
         self.joined: Any = None
         self.started = self.touched = limits.clock()
-        self.finished = False
-        self.stats: list[Any] = [0, 0, None]
+        self._latch = Latch()
+        self.stats: list[Any] = [0, 0, None, False]
         self.task_key: str | None = None
         self.secrets: Any = None
         self.on_hung: Callable[[Session, Failure], None] | None = None
@@ -184,6 +187,11 @@ class Session:
         if self._calls.knows(call_id) or self._calls.ended(call_id) is not None:
             return Document(b'{"cancelled":false}')
         return failure("unknown_call", f"no call {call_id!r} in this session")
+
+    @property
+    def finished(self) -> bool:
+        """Whether the episode is over: a tool said so."""
+        return self._latch.closed
 
     @property
     def busy(self) -> int:
@@ -244,8 +252,8 @@ class Session:
                 future.set_result(failure("unknown_call", "unknown task_id"))
                 return
         limits = self._limits
-        if self.finished:
-            future.set_result(failure("episode_finished", "the episode is finished; no more tools may be called"))
+        if self._latch.closed:
+            future.set_result(_FINISHED)
             return
         if limits.calls >= limits.max_calls:
             words = f"{limits.calls} calls are running, as many as this server allows"
@@ -294,7 +302,7 @@ class Session:
                 return failure("not_supported", f"a session does not know how to {op.kind}")
 
     def _reset(self, op: Op) -> Any:
-        self.finished = False
+        self._latch = Latch()
         self._prompt = None
         return self._episode.reset(op.start or Start())
 
@@ -320,29 +328,30 @@ class Session:
             self._finish(call, planned)
             return
         call.work = work
-        self._gate.enter(work, lambda: self._run(call, limit))
+        self._gate.enter(work, lambda after: self._run(call, limit, after))
 
-    def _run(self, call: Call, limit: float | None) -> None:
-        """The gate lets the call in."""
-        assert call.work is not None
-        if call.ended:
-            self._gate.leave(call.work)
-            return
-        if self.finished and call.id:
-            self._gate.leave(call.work)
-            self._finish(call, failure("episode_finished", "the episode finished before this call could start"))
-            return
+    def _run(self, call: Call, limit: float | None, after: Any) -> Any:
+        """The gate lets the call in; returns what the next of its chain runs after."""
+        work = call.work
+        assert work is not None
+        if call.ended or (self._latch.closed and call.id):
+            self._gate.leave(work)
+            self._finish(call, _FINISHED)
+            return None
         if call.script is not None:
             self._advance(call, None, limit)
-            return
+            return None
         call.running = self._runner.start(
-            call.work,
+            work,
             self._home,
             self._context,
             lambda outcome: self._finish(call, outcome),
             on_gone=lambda ended: self._released(call, ended),
-            limit=limit if limit is not None else (call.work.timeout or self._limits.call_s),
+            limit=limit if limit is not None else (work.timeout or self._limits.call_s),
+            after=after,
+            latch=self._latch if call.id else None,
         )
+        return call.running
 
     def _advance(self, call: Call, value: Any, limit: float | None) -> None:
         """Run the next work of a script, or finish with what it returned."""
@@ -385,7 +394,7 @@ class Session:
     def _released(self, call: Call, ended: bool) -> None:
         """The code of a call is gone, or has become a zombie."""
         assert call.work is not None
-        self._gate.leave(call.work)
+        self._gate.leave(call.work, call.running)
         if not ended and self.on_hung is not None:
             words = f"'{call.work.label}' did not stop when it was cut; the session is lost"
             self.on_hung(self, failure("tool_hung", words, ran="yes"))
@@ -418,13 +427,13 @@ class Session:
         stats = self.stats
         stats[0] += 1
         if isinstance(outcome, ToolOutcome):
-            if self.finished:
-                # it overlapped with the call that ended the episode: a reward after the end would be counted twice
+            if stats[3]:
+                # it overlapped with the call that ended the episode: no reward may come after the end
                 return failure("episode_finished", "the episode finished while this call was running", ran="yes")
             if outcome.reward is not None:
                 stats[2] = (stats[2] or 0.0) + outcome.reward
             if outcome.finished:
-                self.finished = True
+                self._latch.closed = stats[3] = True
         elif isinstance(outcome, Failure):
             stats[1] += 1
         return outcome
@@ -469,7 +478,7 @@ class Session:
         """Run the teardown, once, after what still runs, bounded in time. Answers when it is over."""
         if self._over is None:
             self._over = self._loop.create_future()
-            self._gate.enter(work := Work(_nothing, label="teardown"), lambda: self._tear_down(work, why))
+            self._gate.enter(work := Work(_nothing, label="teardown"), lambda _: self._tear_down(work, why))
         if self.phase is Phase.ENDED:
             self._over.add_done_callback(self._clear)
         return self._over
@@ -496,6 +505,9 @@ class Session:
     def _clear(self, _: Any) -> None:
         self._calls.close()
         self._runner.leave(self._home)
+
+
+_FINISHED = failure("episode_finished", "the episode is finished; no more tools may be called")
 
 
 def _nothing() -> None:

@@ -306,7 +306,7 @@ class LocalHost:
 
     def _ended_for_good(self, session: Session, why: str, over: asyncio.Future[None]) -> None:
         self._ending.discard(over)
-        calls, failed, reward = session.stats
+        calls, failed, reward, _ = session.stats
         logger.info(
             "episode ended",
             extra={

@@ -81,12 +81,21 @@ class AuthorLoop:
         self.answered = time.monotonic()
 
     def _begin(self, running: Running) -> None:
-        if running.cut is not None:
-            self._outbox.post_from(self.loop, (running, None))
-            return
-        task = self.loop.create_task(self._attend(running), context=running.context)
-        running.task = task
-        self._tasks.add(task)
+        before, running.after = running.after, None
+        if before is not None and not before.over:
+            before.next = running
+        else:
+            self._start(running)
+
+    def _start(self, running: Running | None) -> None:
+        while running is not None:
+            if (barred := running.barred()) is None:
+                running.task = self.loop.create_task(self._attend(running), context=running.context)
+                self._tasks.add(running.task)
+                return
+            following = running.ended(barred)
+            self._outbox.post_from(self.loop, (running, barred))
+            running = following
 
     async def _attend(self, running: Running) -> None:
         OUTPUT.set(running.output)
@@ -95,7 +104,9 @@ class AuthorLoop:
         except BaseException as exc:
             # nothing an author raises may reach the loop: SystemExit would stop it, CancelledError would be lost
             result = running.uncaught(exc)
-        self._tasks.discard(running.task)  # type: ignore[arg-type]
+        self._tasks.discard(running.task)
+        if running.work.is_async:
+            self._start(running.ended(result))
         self._outbox.post_from(self.loop, (running, result))
 
     def _cancel(self, running: Running) -> None:

@@ -37,7 +37,10 @@ class Lane(threading.Thread):
     """A thread that runs synchronous works from a queue: the shared one, or its own."""
 
     def __init__(
-        self, queue: deque[Running | None], finished: Callable[[Running, Any], None], idle: Callable[[Lane], bool]
+        self,
+        queue: deque[Running | None],
+        finished: Callable[[Running, Any], Running | None],
+        idle: Callable[[Lane], bool],
     ):
         super().__init__(name=f"ors-lane-{next(_numbers)}", daemon=True)
         self.queue = queue
@@ -77,7 +80,8 @@ class Lane(threading.Thread):
             except CutError:  # it arrived when the work was already over
                 if self._current is not None:
                     running, self._current = self._current, None
-                    self._finished(running, None)
+                    if (following := self._finished(running, None)) is not None:
+                        self.queue.appendleft(following)
             if self._tainted:
                 return
 
@@ -93,16 +97,27 @@ class Lane(threading.Thread):
                 continue
             if running is None:
                 return True
-            self.taken += 1
-            with self._guard:
-                self._current = running
-            running.lane = self
-            result = running.context.run(_call, running) if running.cut is None else None
-            with self._guard:
-                self._current = None
-            self._finished(running, result)
+            while running is not None:
+                self.taken += 1
+                running = self._run_one(running)
             if self._tainted:
                 return True
+
+    def _run_one(self, running: Running) -> Running | None:
+        """Run a work; returns the one that was waiting for it, if this thread is still to be used."""
+        with self._guard:
+            self._current = running
+        running.lane = self
+        result = running.barred()
+        if result is None:
+            result = running.context.run(_call, running)
+        with self._guard:
+            self._current = None
+        following = self._finished(running, result)
+        if following is not None and self._tainted:
+            self.queue.appendleft(following)
+            return None
+        return following
 
 
 def _call(running: Running) -> Any:
@@ -119,7 +134,7 @@ class Lanes:
     IDLE_S = 5.0
     TICK_S = 0.002
 
-    def __init__(self, finished: Callable[[Running, Any], None], *, max_threads: int = 4096) -> None:
+    def __init__(self, finished: Callable[[Running, Any], Running | None], *, max_threads: int = 4096) -> None:
         self._finished = finished
         self._max_threads = max_threads
         self._queue: deque[Running | None] = deque()

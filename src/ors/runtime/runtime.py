@@ -10,13 +10,15 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import logging
-from collections.abc import Callable, Coroutine
+import threading
+from collections.abc import Callable
+from types import CoroutineType
 from typing import Any, Literal
 
 import msgspec
 
 from ors.core.failures import Failure, failure
-from ors.core.ports import Work
+from ors.core.ports import Latch, ToolOutcome, Work
 from ors.runtime.author_loop import AuthorLoop
 from ors.runtime.capture import Output
 from ors.runtime.lanes import Lane, Lanes
@@ -56,6 +58,7 @@ class Running:
     """A work under way."""
 
     __slots__ = (
+        "after",
         "context",
         "continuation",
         "cut",
@@ -63,10 +66,13 @@ class Running:
         "gone",
         "home",
         "lane",
+        "latch",
         "limit",
+        "next",
         "on_done",
         "on_gone",
         "output",
+        "over",
         "queued",
         "task",
         "work",
@@ -79,7 +85,13 @@ class Running:
         context: contextvars.Context,
         on_done: Callable[[Any], None],
         on_gone: Callable[[bool], None] | None,
+        after: Running | None,
+        latch: Latch | None,
     ) -> None:
+        self.after = after
+        self.next: Running | None = None
+        self.over = False
+        self.latch = latch
         self.work = work
         self.home = home
         self.context = context
@@ -95,10 +107,23 @@ class Running:
         self.done = False
         self.gone = False
 
-    def awaitable(self) -> Coroutine[Any, Any, Any]:
+    def awaitable(self) -> Any:
         """What the author loop awaits: the work, or what its synchronous part returned."""
-        continuation = self.continuation
-        return continuation if continuation is not None else self.work.fn()
+        return self.continuation if self.continuation is not None else self.work.fn()
+
+    def barred(self) -> Any:
+        """What to answer instead of running: the work was cut, or the episode ended before its turn came."""
+        if self.cut is not None:
+            return _CUT
+        return _FINISHED if self.latch is not None and self.latch.closed else None
+
+    def ended(self, result: Any) -> Running | None:
+        """The code has ended: close the latch where it ended the episode, and return what runs next."""
+        if self.latch is not None and type(result) is ToolOutcome and result.finished and self.cut is None:
+            self.latch.closed = True
+        self.over = True
+        following, self.next = self.next, None
+        return following
 
     def uncaught(self, exc: BaseException) -> Failure:
         """What an exception that no adapter caught becomes."""
@@ -116,6 +141,7 @@ class Runtime:
         self._capture = capture
         self._authors: dict[str, AuthorLoop] = {}
         self._lanes = Lanes(self._lane_finished, max_threads=self.options.max_threads)
+        self._chaining = threading.Lock()
         self._class_lanes: dict[str, Lane] = {}
         self._flush_due = False
         self._mail: Mailbox[tuple[Running, Any]] = Mailbox(self._loop, lambda item: self._finished(*item))
@@ -136,13 +162,17 @@ class Runtime:
         *,
         on_gone: Callable[[bool], None] | None = None,
         limit: float | None = None,
+        after: Running | None = None,
+        latch: Latch | None = None,
     ) -> Running:
         """Run a work. `on_done` gets its outcome, once, on the owner's loop.
+
+        It starts when `after` has ended, on the same thread, and not at all once `latch` is closed.
 
         `on_gone` is called once when the code has really ended (True), or has become a zombie (False): what it held
         may then be released. Without a cut both come together.
         """
-        running = Running(work, home, context.copy(), on_done, on_gone)
+        running = Running(work, home, context.copy(), on_done, on_gone, after, latch)
         if self._capture:
             running.output = Output()
         self.active += 1
@@ -199,7 +229,12 @@ class Runtime:
 
     def on_blocked(self, callback: Callable[[AuthorLoop, str], None]) -> None:
         """`callback(author_loop, what)` is called when a loop is written off."""
-        self._watchdog.on_lost(lambda author, what: (self.write_off(author), callback(author, what)))
+
+        def lost(author: AuthorLoop, what: str) -> None:
+            self.write_off(author)
+            callback(author, what)
+
+        self._watchdog.on_lost(lost)
 
     def status(self) -> dict[str, Any]:
         """Counts of threads, waiting works and zombies."""
@@ -234,6 +269,12 @@ class Runtime:
 
     def _submit_to_lane(self, running: Running) -> None:
         home = running.home
+        before, running.after = running.after, None
+        if before is not None:
+            with self._chaining:
+                if not before.over:
+                    before.next = running
+                    return
         if home.affinity == "any":
             self._lanes.submit(running)
             if not self._flush_due:
@@ -257,14 +298,18 @@ class Runtime:
         self._flush_due = False
         self._lanes.flush()
 
-    def _lane_finished(self, running: Running, result: Any) -> None:
-        """On the lane's thread."""
+    def _lane_finished(self, running: Running, result: Any) -> Running | None:
+        """On the lane's thread; returns what it runs next."""
         running.lane = None
-        if asyncio.iscoroutine(result):
+        if type(result) is CoroutineType:
             # a synchronous method returned something to await: it continues on the author loop
             running.continuation = result
-            result = _CONTINUE
+            self._mail.post((running, _CONTINUE))
+            return None
+        with self._chaining:
+            following = running.ended(result)
         self._mail.post((running, result))
+        return following
 
     def _finished(self, running: Running, result: Any) -> None:
         if result is _CONTINUE:
@@ -272,6 +317,13 @@ class Runtime:
                 self._author(running.home).submit(running)
                 return
             running.continuation.close()
+            result = _CUT
+        if not running.over:
+            # it continued on the author loop; what comes after it is a lane's
+            with self._chaining:
+                following = running.ended(result)
+            if following is not None:
+                self._submit_to_lane(following)
         if running.output is not None and running.output.size:
             logger.debug("%s printed: %s", running.work.label, running.output)
         if not running.done:
@@ -313,3 +365,5 @@ class Runtime:
 
 
 _CONTINUE = object()
+_CUT = failure("call_cancelled", "the call was cut before it could start")
+_FINISHED = failure("episode_finished", "the episode finished before this call could start")

@@ -67,7 +67,7 @@ class Watchdog:
                     if not self._warned.get(author):
                         self._warned[author] = True
                         logger.warning(
-                            "%s has blocked its event loop for %.1f s; make it a plain `def`, or await what it waits for",
+                            "%s has blocked its event loop for %.1f s; make it a plain `def`, or await what it needs",
                             blame(author.thread),
                             silent,
                         )

@@ -58,6 +58,7 @@ def run(app: Any, application: Application, host: str, port: int, *, has_keys: b
             server_header=False,
             date_header=False,
             lifespan="on",
+            proxy_headers=False,
             ws="none",
         )
         server = _Uvicorn(config)
