@@ -71,7 +71,7 @@ class Runner(Protocol):
 class Limits:
     """What all sessions of an owner process share: time limits, counts, and the results kept."""
 
-    __slots__ = ("call_s", "calls", "clock", "max_calls", "retry_after", "setup_s", "store", "teardown_s")
+    __slots__ = ("call_s", "calls", "clock", "max_calls", "quiet", "retry_after", "setup_s", "store", "teardown_s")
 
     def __init__(
         self,
@@ -92,6 +92,13 @@ class Limits:
         self.teardown_s = teardown_s
         self.retry_after = retry_after
         self.calls = 0
+        self.quiet: asyncio.Future[None] | None = None
+
+    def leave(self) -> None:
+        """A call has ended; whoever waits for the last one is told."""
+        self.calls -= 1
+        if self.quiet is not None and self.calls == 0 and not self.quiet.done():
+            self.quiet.set_result(None)
 
 
 class Session:
@@ -405,7 +412,7 @@ class Session:
             return
         call.ended = True
         if call.id:
-            self._limits.calls -= 1
+            self._limits.leave()
             outcome = self._count(call, outcome)
             self._calls.finish(call, outcome)
         else:
@@ -415,7 +422,7 @@ class Session:
             if call.name == "setup":
                 self._set_up(outcome)
             else:
-                self._limits.calls -= 1
+                self._limits.leave()
                 if call.name == "prompt" and isinstance(outcome, Document):
                     self._prompt = outcome
         waiters, call.waiters = call.waiters, []

@@ -218,9 +218,9 @@ class LocalHost:
 
     async def drain(self, grace_s: float) -> None:
         self._draining = True
-        deadline = self._clock() + grace_s
-        while self._limits.calls and self._clock() < deadline:
-            await asyncio.sleep(0.02)
+        if self._limits.calls and grace_s > 0:
+            self._limits.quiet = self._loop.create_future()
+            await asyncio.wait({self._limits.quiet}, timeout=grace_s)
         why = failure("draining", "the server is shutting down", retry_after=self.options.retry_after_s)
         endings = [self._end(session, "shutdown", why) for session in list(self._sessions.values())]
         if endings or self._ending:
