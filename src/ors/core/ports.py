@@ -97,9 +97,10 @@ class StepOutcome(msgspec.Struct, frozen=True):
 
 
 class Document(msgspec.Struct, frozen=True):
-    """A JSON text: a prompt, a list of tools, a task, a state."""
+    """A JSON text: a prompt, a list of tools, a task, a state. `env`: the session's environment, where it is tools."""
 
     body: bytes
+    env: str | None = None
 
 
 class Opened(msgspec.Struct, frozen=True):

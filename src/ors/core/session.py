@@ -423,8 +423,11 @@ class Session:
                 self._set_up(outcome)
             else:
                 self._limits.leave()
-                if call.name == "prompt" and isinstance(outcome, Document):
-                    self._prompt = outcome
+                if isinstance(outcome, Document):
+                    if call.name == "prompt":
+                        self._prompt = outcome
+                    elif call.name == "tools":
+                        outcome = Document(outcome.body, self.env)
         waiters, call.waiters = call.waiters, []
         for waiter in waiters:
             if not waiter.done():

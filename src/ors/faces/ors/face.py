@@ -216,7 +216,7 @@ class ORSFace:
         return failure_reply(ended) if isinstance(ended, Failure) else json_reply(b'{"sid":%s}' % dump(request.sid))
 
     async def prompt(self, request: Request) -> Reply:
-        asked = self._host.perform(request.sid, request.principal, Op("prompt", env=request.env))
+        asked = self._host.perform(request.sid, request.principal, Op("prompt", env=_named(request)))
         if request.header(b"user-agent").startswith("openreward"):
             # this client takes a silence of 30 s for a lost connection and asks again; a 503 makes it wait
             waiting_for = asyncio.ensure_future(asked)
@@ -231,10 +231,10 @@ class ORSFace:
         return _document(outcome)
 
     async def task_tools(self, request: Request) -> Reply:
-        outcome = await self._host.perform(request.sid, request.principal, Op("tools", env=request.env))
+        outcome = await self._host.perform(request.sid, request.principal, Op("tools", env=_named(request)))
         if not isinstance(outcome, Document):
             return _document(outcome)
-        spec = self._host.offerings()[request.env or ""]
+        spec = self._host.offerings()[outcome.env or request.env or ""]
         return json_reply(b'{"tools":%s,"terminal_tool":%s,%s' % (outcome.body, spec.terminal, _MORE))
 
     # Calls
@@ -250,7 +250,7 @@ class ORSFace:
         else:
             # an id that we made can only mean a call that was asked for before: it never starts one
             mode = "attach" if self._ids.ours(call_id) else "run_or_attach"
-        op = Op("call", call_id, call.name, call.input, mode, request.env)  # type: ignore[arg-type]
+        op = Op("call", call_id, call.name, call.input, mode, _named(request))  # type: ignore[arg-type]
         asked: Any = self._host.perform(request.sid, request.principal, op)
         stream = EventStream(request, call_id, asked)
         self._patience.add(asyncio.get_running_loop(), stream)
@@ -286,6 +286,11 @@ class ORSFace:
         if not call_id:
             raise RequestError("invalid_header", "the header X-Call-ID is required: the task_id of the call to cancel")
         return _document(await self._host.cancel(request.sid, request.principal, call_id))
+
+
+def _named(request: Request) -> str | None:
+    """The environment that the path names, which must be the session's; a bare path fits every session."""
+    return request.env if request.env_spelt else None
 
 
 def _document(outcome: Outcome) -> Reply:
