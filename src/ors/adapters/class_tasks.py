@@ -226,7 +226,7 @@ class ClassTasks:
         words = explain(exc, self._errors, "Internal Server Error")
         if isinstance(exc, NotImplementedError):
             return failure("not_supported", f"{method} is not supported for this environment", ran="yes")
-        if isinstance(exc, IndexError):
+        if isinstance(exc, IndexError) and method.startswith("get_task"):
             return failure("invalid_index", f"Invalid index: {exc}" if str(exc) else "Invalid index", ran="yes")
         return failure("task_failed", words, ran="yes")
 

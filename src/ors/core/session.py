@@ -451,6 +451,8 @@ class Session:
     def _set_up(self, outcome: Outcome) -> None:
         if self.phase is Phase.STARTING:
             if isinstance(outcome, Failure):
+                if outcome.kind == "tool_timeout":
+                    outcome = failure("setup_timeout", outcome.detail, ran=outcome.ran)
                 self.phase = Phase.FAILED
                 self.failure = outcome
                 logger.warning("setup of session %s (%s) failed: %s", self.id, self.env, outcome.detail)
