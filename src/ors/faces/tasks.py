@@ -15,7 +15,7 @@ from ors.types import GetTask, GetTaskRange, ListTasks, NumTasks
 
 __all__ = ["ORS_DIALECT", "Dialect", "TaskFace"]
 
-_KINDS = ("unknown_environment", "unknown_split", "not_supported", "task_failed")
+_KINDS = ("unknown_environment", "unknown_split", "not_supported", "task_failed", "bad_splits", "worker_unavailable")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,13 @@ class TaskFace:
                 "POST", "/task", self.task, "Get one task", GetTask, _task_schema(), "bad_task", "invalid_index"
             ),
             self._route(
-                "POST", "/task_range", self.task_range, "Get a slice of a split", GetTaskRange, _tasks_schema()
+                "POST",
+                "/task_range",
+                self.task_range,
+                "Get a slice of a split",
+                GetTaskRange,
+                _tasks_schema(),
+                "invalid_index",
             ),
         ]
         for route in list(table):

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ors._version import __version__
+from ors.core.failures import failure
 from ors.core.ports import Host
 from ors.faces.http import Reply, Request, Route, json_reply
 from ors.jsontext import dump
@@ -22,6 +23,19 @@ CAPABILITIES = (
     "required_secrets",
 )
 """What `/version` says that this server can do beyond the text of the standard."""
+
+_COUNT = {"type": "integer", "minimum": 0}
+_STATUS = {
+    "type": "object",
+    "properties": {
+        "ready": {"type": "boolean"},
+        "draining": {"type": "boolean"},
+        "sessions": _COUNT,
+        "calls": _COUNT,
+        "zombies": {"type": "array", "items": {"type": "string"}},
+    },
+    "required": ["ready", "draining", "sessions", "calls", "zombies"],
+}
 
 
 class SystemFace:
@@ -52,9 +66,9 @@ class SystemFace:
                 self.ready,
                 "Whether new sessions are welcome",
                 open=True,
-                answer={"type": "object"},
+                answer=_STATUS,
                 tag="Server",
-                kinds=("draining",),
+                kinds=("draining", "worker_unavailable"),
             ),
             Route(
                 "GET", "/version", self.version, "The version, and what the server can do", answer=version, tag="Server"
@@ -68,7 +82,14 @@ class SystemFace:
 
     async def ready(self, request: Request) -> Reply:
         status: dict[str, Any] = await self._host.status()
-        return json_reply(dump(status), 200 if status["ready"] else 503)
+        if status["ready"]:
+            return json_reply(dump(status))
+        if status["draining"]:
+            failed = failure("draining", "the server is shutting down")
+        else:
+            failed = failure("worker_unavailable", "too many threads ignore their time limit; replace this process")
+        said = {"detail": failed.detail, "kind": failed.kind, "retryable": failed.retryable}
+        return json_reply(dump(said | status), failed.status)
 
     async def version(self, request: Request) -> Reply:
         about = {

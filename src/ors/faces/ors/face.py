@@ -34,14 +34,10 @@ _TOLD_IN_STREAM = frozenset(
         "internal",
     ]
 )
-_SESSION_KINDS = (
-    "missing_session_id",
-    "unknown_session",
-    "session_ended",
-    "forbidden",
-    "wrong_environment",
-    "setup_failed",
-)
+_SESSION_KINDS = ("unknown_session", "session_ended", "forbidden", "setup_failed", "setup_timeout")
+# How a session can be lost while somebody waits for it.
+_LOST_KINDS = ("draining", "tool_hung", "loop_blocked", "worker_lost", "worker_unavailable")
+_ASKED_KINDS = (*_SESSION_KINDS, *_LOST_KINDS, "wrong_environment", "tool_timeout")
 _MORE = b'"supports_score_group":false,"message_block_types":["text","image"]}'
 _SLOW_SETUP_S = 25.0
 
@@ -62,10 +58,12 @@ class ORSFace:
         sid = {"type": "object", "properties": {"sid": {"type": "string"}}, "required": ["sid"]}
         status = {"type": "object", "properties": {"status": {"type": "string"}}, "required": ["status"]}
         create = (
-            *("unknown_environment", "unknown_split", "invalid_index", "bad_task", "task_failed", "session_exists"),
-            *("session_ended", "toolset_not_supported", "too_many_sessions", "draining", "missing_session_id"),
+            *("unknown_environment", "unknown_split", "invalid_index", "bad_task", "bad_splits", "task_failed"),
+            *("not_supported", "session_exists", "session_ended", "toolset_not_supported", "too_many_sessions"),
+            *("draining", "worker_lost", "worker_unavailable"),
         )
-        call = (*_SESSION_KINDS, "too_many_calls", "too_many_streams", "results_full")
+        call = (*_ASKED_KINDS, "too_many_calls", "too_many_streams", "results_full")
+        cancelled = {"type": "object", "properties": {"cancelled": {"type": "boolean"}}, "required": ["cancelled"]}
         names = {"type": "array", "items": {"type": "string"}}
         secrets = {"type": "object", "properties": {"secrets": names}, "required": ["secrets"]}
         return [
@@ -79,7 +77,7 @@ class ORSFace:
             ),
             Route("GET", "/tools", self.tools, "List the tools", "env", answer="Tools", tag="Environments"),
             *TaskFace(self._host, ORS_DIALECT).routes(),
-            Route("POST", "/create_session", self.create_session, "Get a session id", answer=sid),
+            Route("POST", "/create_session", self.create_session, "Get a session id", answer=sid, stream=True),
             Route(
                 "POST",
                 "/create",
@@ -99,7 +97,7 @@ class ORSFace:
                 "env",
                 True,
                 answer="Blocks",
-                kinds=(*_SESSION_KINDS, "prompt_failed", "starting"),
+                kinds=(*_ASKED_KINDS, "prompt_failed", "starting"),
             ),
             Route(
                 "GET",
@@ -109,7 +107,7 @@ class ORSFace:
                 "env",
                 True,
                 answer="Tools",
-                kinds=_SESSION_KINDS,
+                kinds=(*_ASKED_KINDS, "tool_failed", "bad_output"),
             ),
             Route(
                 "POST",
@@ -128,10 +126,9 @@ class ORSFace:
                 "/cancel",
                 self.cancel,
                 "Cancel a running call",
-                "env",
-                True,
-                answer={"type": "object"},
-                kinds=_SESSION_KINDS,
+                session=True,
+                answer=cancelled,
+                kinds=("unknown_session", "session_ended", "forbidden", "unknown_call"),
                 headers=("X-Call-ID",),
             ),
             Route(
@@ -144,7 +141,7 @@ class ORSFace:
                 "End the session",
                 session=True,
                 answer=sid,
-                kinds=("missing_session_id",),
+                kinds=("forbidden",),
             ),
             Route(
                 "POST",
@@ -153,7 +150,7 @@ class ORSFace:
                 "End the session (alias)",
                 session=True,
                 answer=sid,
-                kinds=("missing_session_id",),
+                kinds=("forbidden",),
             ),
             Route(
                 "GET",
