@@ -1,0 +1,56 @@
+"""One server and one driver for each client, for all tests of a module."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from .processes import DRIVERS, Driver, ServedEnvironments, log_file
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedEnvironments]:
+    """Our server as `Server([...]).run()` starts it. It has to end with 0 when it is asked to."""
+    with ServedEnvironments(log_file(tmp_path_factory.mktemp("server"), "server")) as served:
+        yield served
+
+
+@pytest.fixture(scope="session")
+def drivers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Driver]]:
+    """The driver of a peer, by its name; started when first asked for, and again after one that had to be killed."""
+    running: dict[str, Driver] = {}
+
+    def get(peer: str) -> Driver:
+        if peer not in running or not running[peer].alive:
+            running[peer] = Driver(peer, log_file(tmp_path_factory.mktemp("driver"), peer))
+        return running[peer]
+
+    yield get
+    for driver in running.values():
+        driver.close()
+
+
+@pytest.fixture(params=sorted(DRIVERS))
+def driver(request: pytest.FixtureRequest, drivers: Callable[[str], Driver]) -> Driver:
+    """Each of the two clients in turn."""
+    return drivers(request.param)
+
+
+@pytest.fixture
+def openreward(drivers: Callable[[str], Driver]) -> Driver:
+    """The client of openreward alone."""
+    return drivers("openreward")
+
+
+@pytest.fixture
+def ors_sdk(drivers: Callable[[str], Driver]) -> Driver:
+    """The client of ors-sdk alone."""
+    return drivers("ors-sdk")
+
+
+@pytest.fixture
+def play(driver: Driver, server: ServedEnvironments) -> Callable[..., Any]:
+    """Do a scenario on the common server: `play(scenario, sync=…, **arguments)`."""
+    return lambda scenario, **args: driver.play(server.url, scenario, **args)
