@@ -48,7 +48,11 @@ class Shell(fastapi.FastAPI):
     def openapi(self) -> dict[str, Any]:
         """The description of the server's routes and of those that were added."""
         document: dict[str, Any] = json.loads(self._application.document())
-        document["paths"] |= super().openapi().get("paths", {})
+        added = super().openapi()
+        document["paths"] |= added.get("paths", {})
+        for kind, parts in added.get("components", {}).items():
+            known = document["components"].setdefault(kind, {})
+            known |= {name: part for name, part in parts.items() if name not in known}
         return document
 
     async def _live(self, scope: Scope, receive: Receive, send: Send) -> None:
