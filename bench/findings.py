@@ -1,0 +1,135 @@
+"""Everything that one run of the benchmark found, and which goals that reaches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from statistics import median
+
+from calls import ASYNC, SINGLE, SYNC, Case, Long, Results, middle
+from imports import AUTHOR, BARE_IMPORT, ORS_SDK_SERVER, PYDANTIC, WITH_SERVER, ImportCost
+from servers import BARE, ORS_SDK, ORS_SDK_QUIET, OURS
+from sessions import BlockingCost, IdleCost
+from tasks import INDEXED, LISTED, RangeCost
+
+
+@dataclass
+class Findings:
+    """The figures by measure; a measure that was not asked for stays empty."""
+
+    machine: dict[str, str] = field(default_factory=dict)
+    quick: bool = False
+    took_s: float = 0.0
+    failures: list[str] = field(default_factory=list)
+    calls: Results = field(default_factory=dict)
+    long: dict[str, Long] = field(default_factory=dict)
+    tasks: dict[str, dict[str, RangeCost]] = field(default_factory=dict)
+    imports: dict[str, ImportCost] = field(default_factory=dict)
+    idle: dict[str, IdleCost] = field(default_factory=dict)
+    blocking: dict[str, BlockingCost] = field(default_factory=dict)
+
+    def figure(self, subject: str, case: Case, metric: str) -> float | None:
+        """The median of a figure of tool calls, or None where it was not measured."""
+        samples = self.calls.get(subject, {}).get(case.name)
+        return middle(samples, metric) if samples else None
+
+
+@dataclass(frozen=True)
+class Goal:
+    """One goal: what was measured, as text, and whether it is reached."""
+
+    measure: str
+    goal: str
+    found: str
+    reached: bool
+    aside: str = ""
+
+
+def goals(found: Findings) -> list[Goal]:
+    """The goals that this run can speak of."""
+    return [
+        *_call_goals(found),
+        *_long_goals(found),
+        *_task_goals(found),
+        *_import_goals(found),
+        *_session_goals(found),
+    ]
+
+
+def _call_goals(found: Findings) -> Iterator[Goal]:
+    plan = [
+        (ASYNC, ORS_SDK.name, 20.0, "async tool, 64 connections: calls/s"),
+        (ASYNC, BARE.name, 0.6, "async tool, 64 connections: calls/s"),
+        (SYNC, ORS_SDK.name, 15.0, "synchronous tool, 64 connections: calls/s"),
+        (SYNC, BARE.name, 0.5, "synchronous tool, 64 connections: calls/s"),
+        (SINGLE, BARE.name, 0.6, "async tool, 1 connection: calls/s"),
+    ]
+    for case, peer, least, measure in plan:
+        # the bare application has no tools, so there is no other figure to hold a synchronous one against
+        other = found.figure(peer, ASYNC if case is SYNC and peer == BARE.name else case, "rps")
+        ours = found.figure(OURS.name, case, "rps")
+        if ours is None or other is None:
+            continue
+        aside = ""
+        if peer == ORS_SDK.name and (quiet := found.figure(ORS_SDK_QUIET.name, case, "rps")):
+            aside = f"{ours / quiet:.1f} × with its log level at WARNING"
+        yield Goal(measure, f"≥ {least:g} × {peer}", f"{ours / other:.2f} ×", ours / other >= least, aside)
+    for case, most, measure in ((ASYNC, 2.0, "async tool: p99"), (SYNC, 4.0, "synchronous tool: p99")):
+        ours, other = found.figure(OURS.name, case, "p99_ms"), found.figure(BARE.name, ASYNC, "p99_ms")
+        if ours is not None and other is not None:
+            aside = f"{ours:.1f} ms to {other:.1f} ms"
+            yield Goal(measure, f"≤ {most:g} × bare", f"{ours / other:.2f} ×", ours / other <= most, aside)
+
+
+def _long_goals(found: Findings) -> Iterator[Goal]:
+    ours = found.long.get(OURS.name)
+    for peer, least in ((ORS_SDK.name, 20.0), (BARE.name, 0.6)):
+        other = found.long.get(peer)
+        if ours is not None and other is not None:
+            ratio = ours.whole.rps / other.whole.rps
+            aside = f"{ours.after.rps / other.after.rps:.2f} × after the first {ours.whole.seconds:.0f} s"
+            measure = f"the same over {ours.whole.seconds:.0f} s"
+            yield Goal(measure, f"≥ {least:g} × {peer}", f"{ratio:.2f} ×", ratio >= least, aside)
+
+
+def _task_goals(found: Findings) -> Iterator[Goal]:
+    ours = found.tasks.get(OURS.name, {})
+    for way in (INDEXED, LISTED):
+        if way in ours:
+            peer = found.tasks.get(ORS_SDK.name, {}).get(way)
+            aside = f"ors-sdk: {peer.median_ms:,.1f} ms" if peer else ""
+            time = ours[way].median_ms
+            yield Goal(f"/task_range of 100 in 1,000,000, by {way}", "≤ 5 ms", f"{time:.2f} ms", time <= 5, aside)
+    if INDEXED in ours:
+        grown = (ours[INDEXED].rss_end_kib - ours[INDEXED].rss_start_kib) / 1024
+        yield Goal("memory that this took", "≤ 1 MiB", f"{grown:.2f} MiB", grown <= 1)
+
+
+def _import_goals(found: Findings) -> Iterator[Goal]:
+    pairs = ((AUTHOR, PYDANTIC, 1.3, "pydantic with one model"), (WITH_SERVER, ORS_SDK_SERVER, 0.6, "ors-sdk"))
+    for mine, theirs, most, name in pairs:
+        ours, other = found.imports.get(mine.name), found.imports.get(theirs.name)
+        if ours is None or other is None:
+            continue
+        warm, cold = (ours.median_ms(kind) / other.median_ms(kind) for kind in ("warm", "cold"))
+        yield Goal(f"`{mine.code}`, warm", f"≤ {most:g} × {name}", f"{warm:.2f} ×", warm <= most, f"cold {cold:.2f} ×")
+    if (bare := found.imports.get(BARE_IMPORT.name)) is not None:
+        cold = bare.median_ms("cold")
+        server = found.imports.get(WITH_SERVER.name)
+        aside = f"with Server {server.median_ms('cold'):.0f} ms" if server else ""
+        yield Goal("`import ors`, cold", "≤ 400 ms", f"{cold:.0f} ms", cold <= 400, aside)
+
+
+def _session_goals(found: Findings) -> Iterator[Goal]:
+    if (idle := found.idle.get(OURS.name)) is not None:
+        count = f"{idle.sessions:,} idle sessions"
+        aside = f"{idle.kib_prompted:.1f} KiB once prompted"
+        yield Goal(f"{count}: memory of each", "≤ 8 KiB", f"{idle.kib:.1f} KiB", idle.kib <= 8, aside)
+        more = idle.threads - idle.threads_before
+        yield Goal(f"{count}: threads more", "0", str(more), more <= 0)
+    if (block := found.blocking.get(OURS.name)) is not None:
+        took, slowest = median(block.seconds), median(block.health_ms)
+        count = f"{block.sessions:,} sessions in a 1-second blocking tool"
+        yield Goal(f"{count}: all done", "≤ 2 s", f"{took:.2f} s", took <= 2)
+        aside = f"worst of all rounds {max(block.health_ms):.1f} ms"
+        yield Goal(f"{count}: slowest /health", "≤ 50 ms", f"{slowest:.1f} ms", slowest <= 50, aside)

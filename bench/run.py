@@ -1,0 +1,87 @@
+"""Measure this server and its peers in one run, and write bench/RESULTS.md and bench/results.json.
+
+    .venv/bin/python bench/run.py [--quick] [--only MEASURE …] [--skip SERVER …] [--strict]
+
+A quick or partial run writes to bench/out/ instead, so that it never replaces the figures of a whole one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import time
+from pathlib import Path
+
+from calls import FULL, QUICK, measure_calls, measure_long
+from failures import FAILURES
+from findings import Findings, goals
+from imports import measure_imports
+from load import require_wrk
+from machine import describe
+from report import as_json, as_markdown
+from servers import SUBJECTS, cores
+from sessions import measure_blocking, measure_idle
+from tasks import measure_tasks
+
+HERE = Path(__file__).resolve().parent
+MEASURES = ("calls", "long", "tasks", "imports", "idle", "blocking")
+
+
+def main() -> int:
+    """Run what was asked for. The exit code is 1 when a measurement failed or, with --strict, a goal is missed."""
+    options = _options()
+    require_wrk()
+    _allow_many_connections()
+    subjects = [subject for subject in SUBJECTS if subject.name not in options.skip]
+    for subject in subjects:
+        _ = subject.python  # installs the peers, which is no part of the time that a run takes
+    if (pair := cores()) is not None:
+        os.sched_setaffinity(0, {pair[1]})
+    effort = QUICK if options.quick else FULL
+    found = Findings(machine=describe(subjects), quick=options.quick)
+    begun = time.monotonic()
+    if "imports" in options.only:
+        found.imports = measure_imports(subjects, effort.rounds, effort.quick)
+    if "tasks" in options.only:
+        found.tasks = measure_tasks(subjects, 5 * effort.rounds)
+    if "idle" in options.only:
+        found.idle = measure_idle(subjects, effort.quick)
+    if "blocking" in options.only:
+        found.blocking = measure_blocking(subjects, effort.rounds, effort.quick)
+    if "calls" in options.only:
+        found.calls = measure_calls(subjects, effort)
+    if "long" in options.only and not effort.quick:
+        found.long = measure_long(subjects)
+    found.failures = list(FAILURES)
+    found.took_s = time.monotonic() - begun
+    whole = not options.quick and not options.skip and set(options.only) == set(MEASURES)
+    folder = HERE if whole else HERE / "out"
+    folder.mkdir(exist_ok=True)
+    (folder / "RESULTS.md").write_text(as_markdown(found))
+    (folder / "results.json").write_text(as_json(found))
+    print(as_markdown(found))
+    print(f"written to {folder / 'RESULTS.md'}")
+    missed = [goal for goal in goals(found) if not goal.reached]
+    return 1 if found.failures or (missed and options.strict) else 0
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="3 short rounds, within 3 minutes")
+    parser.add_argument("--only", action="append", choices=MEASURES, metavar="MEASURE", help=", ".join(MEASURES))
+    names = [subject.name for subject in SUBJECTS]
+    parser.add_argument("--skip", action="append", choices=names, default=[], metavar="SERVER", help=", ".join(names))
+    parser.add_argument("--strict", action="store_true", help="exit with 1 when a goal is missed")
+    options = parser.parse_args()
+    options.only = options.only or list(MEASURES)
+    return options
+
+
+def _allow_many_connections() -> None:
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
