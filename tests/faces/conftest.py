@@ -16,7 +16,7 @@ from served import Served
 Serve = Callable[..., Served]
 
 
-@pytest.fixture(scope="module", params=["local"])
+@pytest.fixture(scope="module", params=["local", "remote"])
 def host_process(request: pytest.FixtureRequest) -> str:
     """Where the sessions live."""
     return str(request.param)
