@@ -10,13 +10,11 @@ from __future__ import annotations
 import argparse
 import asyncio
 import collections
-import contextlib
 import math
 import re
 import signal
 import sys
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -96,32 +94,37 @@ class Job:
         return "submit", {"answer": guess(question) if self.answer is None else self.answer}
 
 
-def plan(rows: list[Row], count: int) -> Iterator[Job]:
-    """The episodes of all lines, a line after the other; tasks are spread over the whole split."""
-    environments = {cls.name(): cls for cls in load(FILE).ENVIRONMENTS}
-    stride = len(load(FILE).SEEDS[SPLIT]) // count
-    for row in rows:
-        for n in range(count):
-            item = environments[row.data_set].item(SPLIT, n * stride)
-            yield Job(row, n * stride, item["question"], item["answer"] if row.agent == "knows" else None)
+def plan(count: int) -> tuple[list[Row], list[Job]]:
+    """The lines of the table, and `count` episodes for each; their tasks are spread over the whole split.
+
+    All items are generated here, before the clock starts: what is measured is the server, not the agent's memory.
+    """
+    module = load(FILE)
+    stride = len(module.SEEDS[SPLIT]) // count
+    rows, jobs = [], []
+    for environment in module.ENVIRONMENTS:
+        items = [(index, environment.item(SPLIT, index)) for index in range(0, stride * count, stride)]
+        for agent in ("naive", "knows"):
+            row = Row(environment.name(), agent)
+            rows.append(row)
+            knows = agent == "knows"
+            jobs += [Job(row, index, item["question"], item["answer"] if knows else None) for index, item in items]
+    return rows, jobs
 
 
-async def play(url: str, count: int, console: Console) -> list[Row]:
-    """Play `count` episodes for each line of the table, and return the lines."""
+async def play(url: str, jobs: list[Job], console: Console) -> None:
+    """Play all episodes, and add each to its line."""
+    left = iter(jobs)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     async with aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=AT_ONCE), timeout=aiohttp.ClientTimeout(total=60)
     ) as http:
         driver = Driver(url, http)
-        data_sets = await driver.get("/list_environments")
-        rows = [Row(data_set, agent) for data_set in data_sets for agent in ("naive", "knows")]
-        # Generated before the clock starts: what is measured is the server, not the agent's memory.
-        jobs = iter(list(plan(rows, count)))
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
         with Progress(*columns, console=console) as progress:
-            bar = progress.add_task("Playing", total=len(rows) * count)
+            bar = progress.add_task("Playing", total=len(jobs))
 
             async def work() -> None:
-                for job in jobs:
+                for job in left:
                     episode = await driver.play(job.row.data_set, {"split": SPLIT, "index": job.index}, job.act)
                     job.row.episodes.append(episode)
                     progress.update(bar, advance=1, description=job.row.data_set)
@@ -130,16 +133,15 @@ async def play(url: str, count: int, console: Console) -> list[Row]:
                 for _ in range(AT_ONCE):
                     workers.create_task(work())
             progress.update(bar, description="Played")
-    return rows
 
 
 def report(rows: list[Row], console: Console) -> bool:
     """Print the table, and say whether all is as it has to be."""
     at_once = min(AT_ONCE, sum(len(row.episodes) for row in rows))
     table = Table(box=box.SIMPLE_HEAD, padding=0, show_edge=False)
-    for heading in ("data set", "agent"):
-        table.add_column(heading, vertical="bottom", no_wrap=True)
-    for heading in ("episodes", "mean\nreward", "failures", "episodes\nper s", "call p50\nms", "call p99\nms"):
+    for heading in ("\ndata set", "\nagent"):
+        table.add_column(heading, no_wrap=True)
+    for heading in ("\nepisodes", "mean\nreward", "\nfailures", "episodes\nper s", "call p50\nms", "call p99\nms"):
         table.add_column(heading, justify="right")
     for row in rows:
         table.add_row(*row.cells(at_once), end_section=row is rows[-1])
@@ -188,21 +190,27 @@ def main() -> int:
     except KeyboardInterrupt:
         console.print("Interrupted; the server is stopped.")
         return 130
-    console.print(NEXT, markup=False, soft_wrap=True)
+    if well:
+        console.print(NEXT, markup=False, soft_wrap=True)
     return 0 if well else 1
 
 
 def demo(count: int, console: Console) -> bool:
     """Serve, play, report; return whether all went as it has to."""
     started = time.perf_counter()
-    with contextlib.ExitStack() as stack:
+    with ServerProcess(FILE) as server:
         with console.status("Starting a server"):
-            server = stack.enter_context(ServerProcess(FILE))
+            rows, jobs = plan(count)  # while the server imports the package, we do
+            server.wait_until_ready()
         console.print(f"A server with {FILE.name} runs at {server.url} (process {server.process.pid}).")
-        rows = asyncio.run(play(server.url, count, console))
+        asyncio.run(play(server.url, jobs, console))
         well = report(rows, console)
+        if code := server.stop():
+            well = False
+            console.print(f"The server ended with exit code {code}.", style="red")
         if not well:
-            console.print(f"The server's last words:\n{server.log_text()[-4000:]}", markup=False)
+            console.print("The server's last words:")
+            console.print(*server.log_text().splitlines()[-20:], sep="\n", markup=False, soft_wrap=True)
     console.print(f"{time.perf_counter() - started:.1f} s in all; the server is stopped.")
     return well
 

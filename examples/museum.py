@@ -17,6 +17,12 @@ DOCUMENTS = FOLDER / "documents"
 QUESTIONS = json.loads((FOLDER / "questions.json").read_text(encoding="utf-8"))
 
 
+def documents() -> dict[str, Path]:
+    """The documents by their names. What is picked from here is in the folder, whatever an agent asks for."""
+    files = (path for path in sorted(DOCUMENTS.rglob("*")) if path.is_file())
+    return {path.relative_to(DOCUMENTS).as_posix(): path for path in files if path.resolve().is_relative_to(DOCUMENTS)}
+
+
 class Museum(Environment):
     """Find an answer in a folder of documents."""
 
@@ -34,27 +40,23 @@ class Museum(Environment):
     def get_prompt(self) -> list[TextBlock]:
         return [TextBlock(text=f"{self.row['question']} Find the answer in the museum's papers; there is one try.")]
 
-    def paths(self) -> list[Path]:
-        return sorted(path for path in DOCUMENTS.rglob("*") if path.is_file())
-
     @tool
     def list_files(self) -> ToolOutput:
         """List the documents with their sizes."""
-        lines = [f"{path.relative_to(DOCUMENTS).as_posix()} ({path.stat().st_size} bytes)" for path in self.paths()]
+        lines = [f"{name} ({path.stat().st_size} bytes)" for name, path in documents().items()]
         return ToolOutput(blocks=[TextBlock(text="\n".join(lines))])
 
     @tool
-    def read_file(self, path: str) -> ToolOutput:
+    def read_file(self, name: str) -> ToolOutput:
         """Read a document.
 
         Args:
-            path: As list_files names it.
+            name: As list_files says it.
         """
-        file = (DOCUMENTS / path).resolve()
-        # `..`, an absolute path or a link may lead out of the folder; resolved, they show where they lead.
-        if not file.is_relative_to(DOCUMENTS) or not file.is_file():
-            raise ToolError(f"there is no document {path!r}; list_files names them")
-        return ToolOutput(blocks=[TextBlock(text=file.read_text(encoding="utf-8"))])
+        path = documents().get(name)
+        if path is None:
+            raise ToolError(f"there is no document {name!r}; list_files names them")
+        return ToolOutput(blocks=[TextBlock(text=path.read_text(encoding="utf-8"))])
 
     @tool
     def search(self, text: str) -> ToolOutput:
@@ -64,8 +66,8 @@ class Museum(Environment):
             text: A word or a few.
         """
         found = [
-            f"{path.relative_to(DOCUMENTS).as_posix()}:{number}: {line}"
-            for path in self.paths()
+            f"{name}:{number}: {line}"
+            for name, path in documents().items()
             for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1)
             if text.casefold() in line.casefold()
         ]

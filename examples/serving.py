@@ -36,7 +36,7 @@ def load(path: Path) -> ModuleType:
 
 
 class ServerProcess:
-    """A server for the environments of one file; used as a context manager, it is gone when the block ends."""
+    """A server for the environments of one file, starting; after a `with` block it is gone."""
 
     launcher = __file__
 
@@ -93,11 +93,6 @@ class ServerProcess:
             return self.process.wait()
 
     def __enter__(self) -> Self:
-        try:
-            self.wait_until_ready()
-        except BaseException:
-            self.__exit__(None, None, None)
-            raise
         return self
 
     def __exit__(
@@ -115,7 +110,7 @@ def end_with_parent() -> None:
 
 
 def _wait_for_the_end() -> None:
-    sys.stdin.buffer.read()  # returns when the other end is closed, however it came to that
+    os.read(0, 1)  # nothing is ever sent: this returns when the other end is closed, however that came about
     os.kill(os.getpid(), signal.SIGTERM)
 
 
