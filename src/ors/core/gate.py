@@ -21,11 +21,12 @@ _SYNCHRONOUS = "\0"
 class Gate:
     """Lets works in. `enter` calls `start` with what the work must run after, if anything."""
 
-    __slots__ = ("_count", "_exclusive", "_tails", "_waiting")
+    __slots__ = ("_count", "_exclusive", "_letting", "_tails", "_waiting")
 
     def __init__(self) -> None:
         self._count = 0
         self._exclusive = False
+        self._letting = False
         self._tails: dict[str, Any] | None = None
         self._waiting: deque[tuple[Work, Callable[[Any], Any]]] | None = None
 
@@ -51,12 +52,18 @@ class Gate:
             if key is not None and self._tails.get(key) is link:
                 del self._tails[key]
                 self._tails = self._tails or None
-        while self._waiting:
-            head, start = self._waiting[0]
-            if self._exclusive or (head.exclusive and self._count):
-                break
-            self._waiting.popleft()
-            self._let_in(head, start)
+        if self._waiting and not self._letting:
+            # one whose `start` leaves at once comes back here: the loop goes on instead of a stack that grows
+            self._letting = True
+            try:
+                while self._waiting:
+                    head, start = self._waiting[0]
+                    if self._exclusive or (head.exclusive and self._count):
+                        break
+                    self._waiting.popleft()
+                    self._let_in(head, start)
+            finally:
+                self._letting = False
 
     def withdraw(self, work: Work) -> None:
         """`work` no longer waits; what it held back may start."""
