@@ -87,7 +87,8 @@ class SystemFace:
         if status["draining"]:
             failed = failure("draining", "the server is shutting down")
         else:
-            failed = failure("worker_unavailable", "too many threads ignore their time limit; replace this process")
+            words = "too many threads ignore their time limit; replace this process"
+            failed = failure("worker_unavailable", status.get("lost", words))
         said = {"detail": failed.detail, "kind": failed.kind, "retryable": failed.retryable}
         return json_reply(dump(said | status), failed.status)
 
