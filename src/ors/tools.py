@@ -140,7 +140,7 @@ class ToolDefinition:
                 raise InvalidInput(f"Tool input validation error: '{self.name}' takes no input, got {_names(value)}")
             return (), {}
         try:
-            parsed = self.model.model_validate(value)
+            parsed = self.model.__pydantic_validator__.validate_python(value)
         except ValidationError as exc:
             raise InvalidInput(f"Tool input validation error: {describe_errors(exc)}") from None
         if not self.spread:

@@ -35,35 +35,18 @@ def digest_of(name: str, value: Any) -> bytes:
     return hashlib.blake2b(text, digest_size=16).digest()
 
 
-class Call:
+class Call(msgspec.Struct, eq=False):
     """A call that has not ended: who waits for it and what runs."""
 
-    __slots__ = (
-        "abandoned",
-        "digest",
-        "ended",
-        "id",
-        "input",
-        "name",
-        "running",
-        "script",
-        "started",
-        "waiters",
-        "work",
-    )
-
-    def __init__(self, call_id: str, name: str, input: Any) -> None:
-        self.id = call_id
-        self.name = name
-        self.input = input
-        self.digest: bytes | None = None
-        self.waiters: list[asyncio.Future[Outcome]] = []
-        self.work: Work | None = None
-        self.running: Any = None
-        self.script: Any = None
-        self.started = 0.0
-        self.ended = False
-        self.abandoned = False
+    id: str
+    name: str
+    input: Any
+    waiters: list[asyncio.Future[Outcome]] = msgspec.field(default_factory=list)
+    work: Work | None = None
+    running: Any = None
+    script: Any = None
+    started: float = 0.0
+    ended: bool = False
 
     def same(self, name: str, value: Any) -> bool:
         """Whether a repeat asks for the same thing."""

@@ -143,7 +143,7 @@ class Latch:
         self.closed = False
 
 
-class Work:
+class Work(msgspec.Struct, eq=False):
     """Author code to run and the rules for running it.
 
     fn: called on a lane, or on the author loop when `is_async`; it returns an Outcome (a synchronous one may return an
@@ -152,26 +152,13 @@ class Work:
     exclusive ones, `exclusive` ones with none.
     """
 
-    __slots__ = ("concurrent", "exclusive", "fn", "is_async", "label", "serial", "timeout")
-
-    def __init__(
-        self,
-        fn: Callable[[], Any],
-        *,
-        label: str,
-        is_async: bool = False,
-        serial: str | None = None,
-        concurrent: bool = False,
-        exclusive: bool = True,
-        timeout: float | None = None,
-    ) -> None:
-        self.fn = fn
-        self.label = label
-        self.is_async = is_async
-        self.serial = serial
-        self.concurrent = concurrent
-        self.exclusive = exclusive
-        self.timeout = timeout
+    fn: Callable[[], Any]
+    label: str
+    is_async: bool = False
+    serial: str | None = None
+    concurrent: bool = False
+    exclusive: bool = True
+    timeout: float | None = None
 
 
 Script: TypeAlias = Generator[Work, Any, Outcome]

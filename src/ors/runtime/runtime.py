@@ -54,58 +54,27 @@ class Home:
         self.lane: Lane | None = None
 
 
-class Running:
+class Running(msgspec.Struct, eq=False):
     """A work under way."""
 
-    __slots__ = (
-        "after",
-        "context",
-        "continuation",
-        "cut",
-        "done",
-        "gone",
-        "home",
-        "lane",
-        "latch",
-        "limit",
-        "next",
-        "on_done",
-        "on_gone",
-        "output",
-        "over",
-        "queued",
-        "task",
-        "work",
-    )
-
-    def __init__(
-        self,
-        work: Work,
-        home: Home,
-        context: contextvars.Context,
-        on_done: Callable[[Any], None],
-        on_gone: Callable[[bool], None] | None,
-        after: Running | None,
-        latch: Latch | None,
-    ) -> None:
-        self.after = after
-        self.next: Running | None = None
-        self.over = False
-        self.latch = latch
-        self.work = work
-        self.home = home
-        self.context = context
-        self.on_done = on_done
-        self.on_gone = on_gone
-        self.output: Output | None = None
-        self.continuation: Any = None
-        self.lane: Lane | None = None
-        self.task: asyncio.Task[None] | None = None
-        self.limit: asyncio.TimerHandle | None = None
-        self.queued = 0.0
-        self.cut: str | None = None
-        self.done = False
-        self.gone = False
+    work: Work
+    home: Home
+    context: contextvars.Context
+    on_done: Callable[[Any], None]
+    on_gone: Callable[[bool], None] | None = None
+    after: Running | None = None
+    latch: Latch | None = None
+    next: Running | None = None
+    output: Output | None = None
+    continuation: Any = None
+    lane: Lane | None = None
+    task: asyncio.Task[None] | None = None
+    limit: asyncio.TimerHandle | None = None
+    queued: float = 0.0
+    cut: str | None = None
+    over: bool = False
+    done: bool = False
+    gone: bool = False
 
     def awaitable(self) -> Any:
         """What the author loop awaits: the work, or what its synchronous part returned."""

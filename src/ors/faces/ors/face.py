@@ -260,7 +260,9 @@ class ORSFace:
             raise
         finally:
             self.streams -= 1
-            await stream.settle()
+            stream.settled = True
+            if stream.keeper is not None:
+                await stream.settle()
         if type(outcome) is ToolOutcome:
             events = end_event(b'{"ok":true,"output":%s}' % outcome.body)
         elif isinstance(outcome, Failure):

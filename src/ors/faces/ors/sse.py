@@ -10,6 +10,8 @@ import re
 from collections import deque
 from typing import Any
 
+import msgspec
+
 from ors.core.failures import Failure
 from ors.core.ports import Outcome
 from ors.faces.http import Request
@@ -86,27 +88,24 @@ def _char_at(body: bytes, position: int) -> str:
     return body[position : position + size].decode()
 
 
-class EventStream:
+class EventStream(msgspec.Struct, eq=False):
     """The answer to a call. It is written at once when the call ends at once; else it is begun and kept alive."""
 
-    __slots__ = ("_keeper", "_request", "begun", "call_id", "future", "gone", "settled")
-
-    def __init__(self, request: Request, call_id: str, future: asyncio.Future[Outcome]) -> None:
-        self._request = request
-        self._keeper: asyncio.Task[None] | None = None
-        self.call_id = call_id
-        self.future = future
-        self.begun = False
-        self.gone = False
-        self.settled = False
+    request: Request
+    call_id: str
+    future: asyncio.Future[Outcome]
+    keeper: asyncio.Task[None] | None = None
+    begun: bool = False
+    gone: bool = False
+    settled: bool = False
 
     def begin(self) -> None:
         """The call takes its time: send the headers and its id now, then pings."""
         if not self.settled:
-            self._keeper = asyncio.get_running_loop().create_task(self._keep())
+            self.keeper = asyncio.get_running_loop().create_task(self._keep())
 
     async def _keep(self) -> None:
-        request = self._request
+        request = self.request
         self.begun = True
         await request.send({"type": "http.response.start", "status": 200, "headers": START_HEADERS})
         await request.send({"type": "http.response.body", "body": task_id_event(self.call_id), "more_body": True})
@@ -123,22 +122,22 @@ class EventStream:
             leaving.cancel()
 
     async def _left(self) -> None:
-        while (await self._request.receive())["type"] != "http.disconnect":
+        while (await self.request.receive())["type"] != "http.disconnect":
             pass
 
     async def settle(self) -> None:
         """The call has ended: no more pings. From here on `begun` does not change."""
         self.settled = True
-        if self._keeper is not None:
-            self._keeper.cancel()
-            await asyncio.wait({self._keeper})
+        if self.keeper is not None:
+            self.keeper.cancel()
+            await asyncio.wait({self.keeper})
 
     async def finish(self, events: bytes) -> None:
         """Write the last events, with the beginning if it has not been written."""
         if self.begun:
-            await self._request.send({"type": "http.response.body", "body": events})
+            await self.request.send({"type": "http.response.body", "body": events})
         else:
-            await send_whole(self._request.send, task_id_event(self.call_id) + events)
+            await send_whole(self.request.send, task_id_event(self.call_id) + events)
 
 
 async def send_whole(send: Any, events: bytes) -> None:
@@ -153,7 +152,7 @@ class Patience:
 
     __slots__ = ("_delay", "_queue", "_timer")
 
-    def __init__(self, delay: float = 0.05) -> None:
+    def __init__(self, delay: float = 0.25) -> None:
         self._delay = delay
         self._queue: deque[tuple[float, EventStream]] = deque()
         self._timer: asyncio.TimerHandle | None = None
