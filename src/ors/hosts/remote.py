@@ -192,6 +192,7 @@ class RemoteHost:
             "draining": False,
             "sessions": 0,
             "calls": 0,
+            "zombies": [],
             "environments": list(self._specs),
             "lost": answer.detail,
         }
@@ -310,7 +311,10 @@ def _end_now(process: BaseProcess, sock: socket.socket) -> None:
         sock.shutdown(socket.SHUT_RDWR)
     except OSError:
         pass
-    process.join(owner.END_S)
-    if process.is_alive():
-        process.kill()
-        process.join()
+    try:
+        process.join(owner.END_S)
+        if process.is_alive():
+            process.kill()
+            process.join()
+    except ValueError:  # the thread of its host was faster
+        pass

@@ -21,15 +21,17 @@ T = TypeVar("T")
 class ThreadedHost:
     """Runs the host that `make` makes in a thread, and takes requests from any event loop."""
 
-    def __init__(self, make: Callable[[], Host]) -> None:
+    def __init__(self, make: Callable[[], Coroutine[Any, Any, Host]]) -> None:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="ors-host", daemon=True)
         self._thread.start()
-
-        async def start() -> Host:
-            return make()
-
-        self._host: Any = asyncio.run_coroutine_threadsafe(start(), self._loop).result()
+        try:
+            self._host: Any = asyncio.run_coroutine_threadsafe(make(), self._loop).result()
+        except BaseException:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()
+            raise
 
     def offerings(self) -> Mapping[str, OfferingSpec]:
         specs: Mapping[str, OfferingSpec] = self._host.offerings()

@@ -58,12 +58,7 @@ class Application:
     async def start(self) -> None:
         """Make the host on the running event loop."""
         if self._dispatcher is None:
-            if self.settings.host_process == "spawned":
-                from ors.hosts.remote import RemoteHost
-
-                self.host = await RemoteHost.spawn(self._make_offerings, host_options(self.settings))
-            else:
-                self.host = LocalHost(self._offerings, host_options(self.settings))
+            self.host = await self._make_host()
             self._assemble()
 
     async def stop(self) -> None:
@@ -77,10 +72,17 @@ class Application:
         """Nobody sent lifespan events (a mounted app, a test in memory): the host gets an event loop of its own."""
         with self._lock:
             if self._dispatcher is None:
-                self.host = ThreadedHost(lambda: LocalHost(self._offerings, host_options(self.settings)))
+                self.host = ThreadedHost(self._make_host)
                 self._assemble()
         assert self._dispatcher is not None
         return self._dispatcher
+
+    async def _make_host(self) -> Host:
+        if self.settings.host_process == "spawned":
+            from ors.hosts.remote import RemoteHost
+
+            return await RemoteHost.spawn(self._make_offerings, host_options(self.settings))
+        return LocalHost(self._offerings, host_options(self.settings))
 
     def _assemble(self) -> None:
         self._dispatcher = Dispatcher(
