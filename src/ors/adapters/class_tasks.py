@@ -23,6 +23,7 @@ from ors.types import Split
 __all__ = ["ClassTasks"]
 
 _PIECE = 256 << 10
+_MOST_UNCOUNTED = 100_000
 
 
 class ClassTasks:
@@ -170,23 +171,21 @@ class ClassTasks:
         return body if isinstance(body, Failure) else Document(body)
 
     async def _slice(self, split: str, start: int | None, stop: int | None, run: RunWork) -> Any:
+        cls = self._cls
         if self._ranges:
-            return await self._ask(
-                run, "get_task_range", lambda: self._cls.get_task_range(split, start, stop), sequence=True
-            )
+            return await self._ask(run, "get_task_range", lambda: cls.get_task_range(split, start, stop), sequence=True)
         count = await self._count(split, run)
-        if isinstance(count, Failure):
+        if not isinstance(count, Failure):
+            wanted = range(*slice(start, stop).indices(count))
+        elif count.kind == "not_supported" and stop is not None:
+            # nobody knows how many there are, but which are wanted is said in full
+            wanted = range(start or 0, stop)
+            if len(wanted) > _MOST_UNCOUNTED:
+                return failure("invalid_index", f"at most {_MOST_UNCOUNTED} tasks of a split without a count at once")
+        else:
             return count
-        wanted = range(*slice(start, stop).indices(count))
-
-        async def collect() -> list[Any]:
-            found = []
-            for index in wanted:
-                task = self._cls.get_task(split, index)
-                found.append(await task if inspect.isawaitable(task) else task)
-            return found
-
-        return await self._ask(run, "get_task", collect, sequence=True)
+        ends = isinstance(count, Failure)
+        return await self._ask(run, "get_task", lambda: _pick(lambda at: cls.get_task(split, at), wanted, ends))
 
     # Author code
 
@@ -242,6 +241,34 @@ class ClassTasks:
 def _defines(cls: type, method: str) -> bool:
     """Whether a class, or a parent other than Environment itself, defines a method."""
     return inspect.getattr_static(cls, method, None) is not inspect.getattr_static(Environment, method)
+
+
+def _pick(get: Callable[[int], Any], wanted: range, ends: bool) -> Any:
+    """The tasks at these places, or something to await for them. `ends`: an IndexError means that there are no more."""
+    found: list[Any] = []
+    try:
+        for index in wanted:
+            task = get(index)
+            if inspect.isawaitable(task):
+                return _pick_later(get, wanted[len(found) + 1 :], ends, found, task)
+            found.append(task)
+    except IndexError:
+        if not ends:
+            raise
+    return found
+
+
+async def _pick_later(
+    get: Callable[[int], Any], wanted: range, ends: bool, found: list[Any], task: Awaitable[Any]
+) -> list[Any]:
+    try:
+        found.append(await task)
+        for index in wanted:
+            found.append(await get(index))
+    except IndexError:
+        if not ends:
+            raise
+    return found
 
 
 def _jsonable(task: Any) -> Any:
