@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -37,3 +40,18 @@ def table() -> str:
 def test_the_page_has_the_table() -> None:
     expected = table()
     assert expected in PAGE.read_text("utf-8"), f"docs/operating.md must hold:\n\n{expected}"
+
+
+def test_every_option_and_variable_on_the_page_exists() -> None:
+    page = PAGE.read_text("utf-8")
+    told = "".join(
+        subprocess.run(
+            [sys.executable, "-m", "ors.cli", command, "--help"], capture_output=True, text=True, check=True
+        ).stdout
+        for command in ("serve", "schema")
+    )
+    options = set(re.findall(r"--[a-z][a-z-]*", page))
+    assert {"--host", "--port", "--insecure", "--reload", "--format", "--max-sessions"} <= options
+    assert options - set(re.findall(r"--[a-z][a-z-]*", told)) == set()
+    variables = set(re.findall(r"ORS_[A-Z][A-Z_]*", page)) - {"ORS_BUILD_SHA"}
+    assert variables - set(re.findall(r"ORS_[A-Z][A-Z_]*", told)) == set()

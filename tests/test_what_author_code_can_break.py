@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -95,14 +96,15 @@ class Rude(Environment):
             except BaseException:
                 pass
 
-Server([Rude], cut_grace=0.2, shutdown_grace=1).run("127.0.0.1", int(sys.argv[1]))
+if __name__ == "__main__":
+    Server([Rude], cut_grace=0.2, shutdown_grace=1, host_process=sys.argv[2]).run("127.0.0.1", int(sys.argv[1]))
 '''
 
 
 class Served:
     """The server's process, and a client."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, host_process: str = "local") -> None:
         self.folder = folder
         self.output = folder / "stdout"
         self.log = folder / "stderr"
@@ -111,7 +113,7 @@ class Served:
             port = free.getsockname()[1]
         with self.output.open("w") as out, self.log.open("w") as err:
             self.process = subprocess.Popen(
-                [sys.executable, "rude.py", str(port)],
+                [sys.executable, "rude.py", str(port), host_process],
                 cwd=folder,
                 stdout=out,
                 stderr=err,
@@ -161,7 +163,17 @@ def wait_until(condition: Callable[[], bool], seconds: float = 30) -> None:
 
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[Served]:
-    served = Served(tmp_path)
+    yield from serving(tmp_path, "local")
+
+
+@pytest.fixture
+def spawned(tmp_path: Path) -> Iterator[Served]:
+    """The environments in a process of their own."""
+    yield from serving(tmp_path, "spawned")
+
+
+def serving(folder: Path, host_process: str) -> Iterator[Served]:
+    served = Served(folder, host_process)
     try:
         yield served
     finally:
@@ -236,3 +248,25 @@ def test_a_thread_that_ignores_its_cut_stays_counted_and_named(served: Served) -
     assert "zombie" in served.log.read_text()
     # and the process still ends in order
     assert served.stop() == 0
+
+
+def test_a_process_of_their_own_ends_without_the_server(spawned: Served) -> None:
+    sid = spawned.session("one")
+    assert '"kind":"worker_lost"' in spawned.call(sid, "exit")
+    assert spawned.client.get("/health").status_code == 200
+    # nothing starts it again: the server says that it wants no more sessions
+    assert spawned.client.get("/ready").status_code == 503
+    refused = spawned.client.post("/create", json={"split": "train", "index": 0}, headers={"X-Session-ID": "two"})
+    assert (refused.status_code, refused.json()["kind"]) == (503, "worker_unavailable")
+    assert spawned.stop() == 0
+
+
+def test_a_process_of_their_own_may_keep_its_interpreters_lock(spawned: Served) -> None:
+    sid, mark = spawned.session("one"), spawned.folder / "mark"
+    with ThreadPoolExecutor() as pool:
+        calling = pool.submit(spawned.text, sid, "hold", mark=str(mark), microseconds=2_000_000)
+        wait_until(mark.exists)
+        with httpx.Client(base_url=spawned.client.base_url) as other:
+            assert other.get("/health").status_code == 200
+        assert not calling.done()
+        assert calling.result() == "done"
