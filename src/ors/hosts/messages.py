@@ -221,6 +221,7 @@ class Told(Message, tag=26):
     """The outcome is a Document; or a piece of a stream."""
 
     body: bytes
+    env: str | None = None
 
 
 class Made(Message, tag=27):
@@ -259,8 +260,8 @@ def answer(id: int, outcome: Outcome | None) -> Message:
     match outcome:
         case ToolOutcome(body, reward, finished):
             return Called(id, body, reward, finished)
-        case Document(body):
-            return Told(id, body)
+        case Document(body, env):
+            return Told(id, body, env)
         case Failure():
             return Failed(id, outcome)
         case None:
@@ -277,8 +278,8 @@ def outcome_of(message: Message) -> Outcome | None:
     match message:
         case Called(_, body, reward, finished):
             return ToolOutcome(body, reward, finished)
-        case Told(_, body):
-            return Document(body)
+        case Told(_, body, env):
+            return Document(body, env)
         case Failed(_, failed):
             return failed
         case Done():
