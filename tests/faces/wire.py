@@ -6,9 +6,11 @@ body that is not described fails the test that caused it.
 
 from __future__ import annotations
 
+import http.client
 import itertools
 import json
 import re
+import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +21,19 @@ import jsonschema
 
 from served import Served, wait_until
 
-__all__ = ["Episode", "Event", "Notes", "Page", "client_of", "events_of", "failure_of", "result_of"]
+__all__ = [
+    "Episode",
+    "Event",
+    "Notes",
+    "Page",
+    "client_of",
+    "error_of",
+    "events_of",
+    "exchange",
+    "failure_of",
+    "judged",
+    "result_of",
+]
 
 _numbers = itertools.count(1)
 
@@ -50,6 +64,18 @@ def events_of(body: str | bytes, comments: bool = False) -> list[Event]:
         data = "\n".join(line.removeprefix("data: ") for line in lines[1:])
         found.append(Event(lines[0].removeprefix("event: "), data))
     return found
+
+
+def exchange(url: str, request: bytes, *, end: bool = False) -> httpx.Response:
+    """Send bytes as they are on a connection of their own, and read one answer. `end`: send no more after them."""
+    address = httpx.URL(url)
+    with socket.create_connection((address.host, address.port or 80), timeout=10) as connection:
+        connection.sendall(request)
+        if end:
+            connection.shutdown(socket.SHUT_WR)
+        answer = http.client.HTTPResponse(connection)
+        answer.begin()
+        return httpx.Response(answer.status, headers=answer.getheaders(), content=answer.read())
 
 
 def result_of(answer: httpx.Response) -> Any:
@@ -211,13 +237,13 @@ class Episode:
         body = {"name": name, "input": input or {}, **({"task_id": task_id} if task_id is not None else {})}
         return self.client.stream("POST", f"{self.prefix}/call", json=body, headers=self.headers)
 
-    def text(self, name: str, **input: Any) -> str:
+    def text(self, name: str, /, **input: Any) -> str:
         """Call a tool that succeeds; returns the text of its result."""
         result = result_of(self.call(name, input))
         assert result["ok"] is True, result
         return str(result["output"]["blocks"][0]["text"])
 
-    def refused(self, name: str, **input: Any) -> tuple[str, str]:
+    def refused(self, name: str, /, **input: Any) -> tuple[str, str]:
         """Call a tool that is refused; returns the words and the reason."""
         result = result_of(self.call(name, input))
         assert set(result) == {"ok", "error", "reason"}, result
