@@ -93,6 +93,7 @@ class AuthorLoop:
                 running.task = self.loop.create_task(self._attend(running), context=running.context)
                 self._tasks.add(running.task)
                 return
+            running.discard()
             following = running.ended(barred)
             self._outbox.post_from(self.loop, (running, barred))
             running = following
@@ -111,7 +112,8 @@ class AuthorLoop:
 
     def _cancel(self, running: Running) -> None:
         if running.task is not None:
-            running.task.cancel()
+            # not at once: a task that is cancelled before its first step never enters its body, and would never answer
+            self.loop.call_soon(running.task.cancel)
 
     def _deliver(self, item: tuple[Running, Any]) -> None:
         self._finished(*item)

@@ -94,6 +94,14 @@ class Running(msgspec.Struct, eq=False):
         following, self.next = self.next, None
         return following
 
+    def discard(self) -> None:
+        """It was cut before its continuation began: close that, and the coroutine that it was given to await."""
+        if self.continuation is not None:
+            for given in self.continuation.cr_frame.f_locals.values():
+                if type(given) is CoroutineType:
+                    given.close()
+            self.continuation.close()
+
     def uncaught(self, exc: BaseException) -> Failure:
         """What an exception that no adapter caught becomes."""
         if self.cut is None:
@@ -285,7 +293,7 @@ class Runtime:
             if running.cut is None:
                 self._author(running.home).submit(running)
                 return
-            running.continuation.close()
+            running.discard()
             result = _CUT
         if not running.over:
             # it continued on the author loop; what comes after it is a lane's
