@@ -23,14 +23,16 @@ class Case:
     connections: int
     sessions: int
     subjects: tuple[Subject, ...]
-    quick: bool = True
+    quick: tuple[Subject, ...]
+    """Who takes part in a quick run."""
 
 
-ASYNC = Case("async, 64 connections", "submit", 64, 1, SUBJECTS)
-SYNC = Case("sync, 64 connections", "submit_sync", 64, 1, (OURS, ORS_SDK, ORS_SDK_QUIET, OPENREWARD))
-SINGLE = Case("async, 1 connection", "submit", 1, 1, SUBJECTS)
-SPREAD = Case("async, 64 connections and sessions", "submit", 64, 64, (OURS, BARE, ORS_SDK), quick=False)
-SPREAD_SYNC = Case("sync, 64 connections and sessions", "submit_sync", 64, 64, (OURS, ORS_SDK), quick=False)
+_TOOLS = (OURS, ORS_SDK, ORS_SDK_QUIET, OPENREWARD)
+ASYNC = Case("async, 64 connections", "submit", 64, 1, SUBJECTS, SUBJECTS)
+SYNC = Case("sync, 64 connections", "submit_sync", 64, 1, _TOOLS, (OURS, ORS_SDK))
+SINGLE = Case("async, 1 connection", "submit", 1, 1, SUBJECTS, (OURS, BARE))
+SPREAD = Case("async, 64 connections and sessions", "submit", 64, 64, (OURS, BARE, ORS_SDK), ())
+SPREAD_SYNC = Case("sync, 64 connections and sessions", "submit_sync", 64, 64, (OURS, ORS_SDK), ())
 CASES = (ASYNC, SYNC, SINGLE, SPREAD, SPREAD_SYNC)
 
 
@@ -45,7 +47,7 @@ class Effort:
     quick: bool
 
 
-FULL = Effort(rounds=5, seconds=6, warm_up=2, attempts=3, quick=False)
+FULL = Effort(rounds=5, seconds=5, warm_up=2, attempts=3, quick=False)
 QUICK = Effort(rounds=3, seconds=2, warm_up=1, attempts=1, quick=True)
 
 
@@ -59,7 +61,7 @@ def measure_calls(subjects: Iterable[Subject], effort: Effort) -> Results:
             print(f"  calls, round {turn + 1} of {effort.rounds}: {subject.name}", flush=True)
             with noting(f"{subject.name}: calls"), serving(subject) as server:
                 for case in CASES:
-                    if subject not in case.subjects or (effort.quick and not case.quick):
+                    if subject not in (case.quick if effort.quick else case.subjects):
                         continue
                     load = Load(server, case.tool, sessions=case.sessions, bare=subject is BARE)
                     load.warm_up(effort.warm_up, case.connections)

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
+from cores import on_core
 from peers import clean_environ
-from servers import OPENREWARD, ORS_SDK, OURS, Subject, on_core
+from servers import OPENREWARD, ORS_SDK, OURS, Subject
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import resource
 import shutil
 import subprocess
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
-from servers import Running, core_busy_s, on_core
+from disturbance import CALM, children_s, core_busy_s
+from servers import Running, on_core
 from wire import KEY, Connection, call_tool, open_session
 
 SCRIPT = Path(__file__).resolve().parent / "call.lua"
@@ -35,21 +35,12 @@ class Sample:
     """Share of the server's or of the load's core that other programs took meanwhile, whichever is more."""
 
 
-CALM = 0.05
-"""A sample is taken again when other programs took more of a core than this, as long as attempts are left."""
-
-
 def require_wrk() -> str:
     """The path of wrk. Raises SystemExit saying how to install it."""
     found = shutil.which("wrk")
     if found is None:
         raise SystemExit(HOW_TO_INSTALL)
     return found
-
-
-def _children_s() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
 
 
 class Load:
@@ -67,9 +58,9 @@ class Load:
 
     def run(self, seconds: int, connections: int) -> Sample:
         """Load the server for some seconds. Raises RuntimeError unless every call was answered in full."""
-        before = self.server.cpu_s(), _children_s(), core_busy_s(0), core_busy_s(1)
+        before = self.server.cpu_s(), children_s(), core_busy_s(0), core_busy_s(1)
         told = self._wrk(seconds, connections)
-        after = self.server.cpu_s(), _children_s(), core_busy_s(0), core_busy_s(1)
+        after = self.server.cpu_s(), children_s(), core_busy_s(0), core_busy_s(1)
         cpu, load_cpu, busy, load_busy = (now - then for now, then in zip(after, before, strict=True))
         if not told["requests"]:
             raise RuntimeError(f"no call of {self.tool} was answered in {seconds} s, {connections} connections: {told}")

@@ -11,9 +11,10 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
+from cores import cores
 from load import require_wrk
 from peers import PINS, ROOT, installed_version
-from servers import Subject, cores
+from servers import Subject
 
 OURS_USES = ("fastapi", "starlette", "uvicorn", "uvloop", "httptools", "pydantic", "msgspec", "jiter")
 PEERS_USE = ("fastapi", "starlette", "uvicorn", "uvloop", "httptools", "pydantic", "sse-starlette")

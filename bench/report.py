@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 
 from calls import CASES
+from disturbance import DISTURBED
 from findings import Findings, goals
 from imports import STATEMENTS
 from servers import BARE, OURS
@@ -16,7 +17,7 @@ from servers import BARE, OURS
 def as_json(found: Findings) -> str:
     """Every sample, and the goals."""
     everything = dataclasses.asdict(found)
-    everything["goals"] = [dataclasses.asdict(goal) for goal in goals(found)]
+    everything["goals"] = [{**dataclasses.asdict(goal), "verdict": goal.verdict} for goal in goals(found)]
     return json.dumps(everything, indent=1, ensure_ascii=False) + "\n"
 
 
@@ -45,14 +46,21 @@ def as_markdown(found: Findings) -> str:
 def _machine(found: Findings) -> Iterator[str]:
     for name, value in found.machine.items():
         yield f"- {name}: {value}"
+    yield "- other programs took, of a core: " + ", ".join(
+        f"{name} {share:.0%}" for name, share in found.others.items()
+    )
     yield f"- the whole took {found.took_s:.0f} s"
 
 
 def _goals(found: Findings) -> Iterator[str]:
-    rows = [
-        (goal.measure, goal.goal, goal.found, "yes" if goal.reached else "**no**", goal.aside) for goal in goals(found)
-    ]
+    rows = [(goal.measure, goal.goal, goal.found, _VERDICTS[goal.verdict], goal.aside) for goal in goals(found)]
     yield from _table(("measure", "goal", "found", "reached", "beside it"), rows)
+    if any(goal.verdict == "disturbed" for goal in goals(found)):
+        yield ""
+        yield f"Disturbed: other programs took more than {DISTURBED:.0%} of a core meanwhile, so the figure says nothing."
+
+
+_VERDICTS = {"yes": "yes", "no": "**no**", "disturbed": "disturbed"}
 
 
 def _calls(found: Findings) -> Iterator[str]:
@@ -131,7 +139,8 @@ def _idle(found: Findings) -> Iterator[str]:
     rows = []
     for subject, cost in found.idle.items():
         threads = f"{cost.threads_before} → {cost.threads}"
-        figures = (f"{cost.kib:.2f}", f"{cost.kib_prompted:.2f}", threads, f"{cost.created_per_s:,.0f}")
+        prompted = "" if cost.kib_prompted is None else f"{cost.kib_prompted:.2f}"
+        figures = (f"{cost.kib:.2f}", prompted, threads, f"{cost.created_per_s:,.0f}")
         rows.append((subject, f"{cost.sessions:,}", *figures))
     if rows:
         head = ("server", "sessions", "KiB each", "KiB each, prompted", "threads", "created/s")

@@ -9,11 +9,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from cores import on_core
 from peers import clean_environ, peer_python
 from wire import KEY
 
@@ -42,23 +43,6 @@ ORS_SDK = Subject("ors-sdk", "ors-sdk")
 ORS_SDK_QUIET = Subject("ors-sdk, log level WARNING", "ors-sdk", (("ORS_LOG_LEVEL", "WARNING"),))
 OPENREWARD = Subject("openreward", "openreward")
 SUBJECTS = (OURS, BARE, ORS_SDK, ORS_SDK_QUIET, OPENREWARD)
-
-
-def cores() -> tuple[int, int] | None:
-    """The core for the server and the core for the load, or None where there is only one."""
-    usable = sorted(_ALL_CORES)
-    return (usable[0], usable[1]) if len(usable) > 1 else None
-
-
-_ALL_CORES = os.sched_getaffinity(0)
-
-
-def on_core(which: int) -> Callable[[], None] | None:
-    """What a child process runs before its program, to stay on the server's core (0) or the load's (1)."""
-    pair = cores()
-    if pair is None:
-        return None
-    return lambda: os.sched_setaffinity(0, {pair[which]})
 
 
 class Running:
@@ -165,14 +149,3 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-
-
-def core_busy_s(which: int) -> float:
-    """Time that the server's core (0) or the load's (1) has spent in programs, whichever they are."""
-    pair = cores()
-    name = "cpu" if pair is None else f"cpu{pair[which]}"
-    for line in Path("/proc/stat").read_text().splitlines():
-        label, *numbers = line.split()
-        if label == name:
-            return sum(int(number) for number in numbers[:3]) / TICK
-    raise RuntimeError(f"/proc/stat has no line {name}")

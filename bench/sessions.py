@@ -11,8 +11,9 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from cores import on_core
 from failures import noting
-from servers import BARE, OPENREWARD, ORS_SDK, OURS, Running, Subject, on_core, serving
+from servers import BARE, OPENREWARD, ORS_SDK, OURS, Running, Subject, serving
 from wire import Connection, call_tool, open_session
 
 IDLE = {OURS: 20_000, ORS_SDK: 2_000, OPENREWARD: 2_000}
@@ -30,8 +31,8 @@ class IdleCost:
     sessions: int
     kib: float
     """Resident memory for each session."""
-    kib_prompted: float
-    """The same, when the prompt of each has been asked for as well."""
+    kib_prompted: float | None
+    """The same, when the prompt of each has been asked for as well; not in a quick run."""
     threads_before: int
     threads: int
     created_per_s: float
@@ -45,11 +46,11 @@ def measure_idle(subjects: Iterable[Subject], quick: bool) -> dict[str, IdleCost
             continue
         print(f"  {IDLE[subject]:,} idle sessions: {subject.name}", flush=True)
         with noting(f"{subject.name}: idle sessions"), serving(subject) as server:
-            results[subject.name] = asyncio.run(_idle(server, IDLE[subject]))
+            results[subject.name] = asyncio.run(_idle(server, IDLE[subject], quick))
     return results
 
 
-async def _idle(server: Running, count: int) -> IdleCost:
+async def _idle(server: Running, count: int, quick: bool) -> IdleCost:
     # the first sessions load what is loaded late, and start what threads there are
     await _spread(server.port, [f"first-{number}" for number in range(CLIENTS)], _create)
     server.wait_until_idle()
@@ -60,11 +61,13 @@ async def _idle(server: Running, count: int) -> IdleCost:
     rate = count / (time.perf_counter() - begun)
     server.wait_until_idle()
     held = server.rss_kib() - rss
-    await _spread(server.port, sids, _prompt)
-    server.wait_until_idle()
-    prompted = server.rss_kib() - rss
+    prompted = None
+    if not quick:
+        await _spread(server.port, sids, _prompt)
+        server.wait_until_idle()
+        prompted = (server.rss_kib() - rss) / count
     threads_left = _threads_when_calm(server, threads)
-    return IdleCost(count, held / count, prompted / count, threads, threads_left, rate)
+    return IdleCost(count, held / count, prompted, threads, threads_left, rate)
 
 
 def _threads_when_calm(server: Running, before: int) -> int:
@@ -115,7 +118,7 @@ def measure_blocking(subjects: Iterable[Subject], rounds: int, quick: bool) -> d
             continue
         print(f"  {BLOCKING[subject]:,} sessions that block for a second: {subject.name}", flush=True)
         seconds, health = [], []
-        for _ in range(rounds if subject is OURS else 1):
+        for _ in range(rounds if subject is OURS and not quick else 1):
             with noting(f"{subject.name}: blocking sessions"), serving(subject) as server:
                 took, slowest = asyncio.run(_block(server, BLOCKING[subject]))
                 seconds.append(took)
