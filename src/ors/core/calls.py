@@ -94,7 +94,10 @@ class ResultStore:
         self._spill_over = spill_over
         self.memory = 0
         self.disk = 0
-        self._order: deque[tuple[float, CallLog, str]] = deque()
+        # three queues in step: a tuple for each result would give the garbage collector a million things to look at
+        self._times: deque[float] = deque()
+        self._logs: deque[CallLog] = deque()
+        self._ids: deque[str] = deque()
 
     @property
     def full(self) -> bool:
@@ -103,7 +106,9 @@ class ResultStore:
 
     def keep(self, log: CallLog, call_id: str, outcome: Outcome) -> Any:
         """Account for a result and return what the log keeps in its place."""
-        self._order.append((self._clock() + self._keep_s, log, call_id))
+        self._times.append(self._clock() + self._keep_s)
+        self._logs.append(log)
+        self._ids.append(call_id)
         if isinstance(outcome, ToolOutcome) and len(outcome.body) > self._spill_over:
             kept = _Kept(outcome)
             self.disk += kept.size
@@ -122,10 +127,9 @@ class ResultStore:
     def sweep(self) -> None:
         """Drop the results whose time is over."""
         now = self._clock()
-        order = self._order
-        while order and order[0][0] <= now:
-            _, log, call_id = order.popleft()
-            log.forget_result(call_id)
+        while self._times and self._times[0] <= now:
+            self._times.popleft()
+            self._logs.popleft().forget_result(self._ids.popleft())
 
 
 def _size(outcome: Outcome) -> int:
