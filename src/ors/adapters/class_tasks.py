@@ -148,10 +148,12 @@ class ClassTasks:
 
     async def _range(self, query: TaskQuery, run: RunWork) -> Document | Failure:
         split, start, stop = query.split, query.start, query.stop
-        if self.lists and not self._ranges:
-            tasks = await self._list(split, run)
-            if isinstance(tasks, Failure):
+        tasks = await self._list(split, run) if self.lists and not self._ranges else None
+        if isinstance(tasks, Failure):
+            if tasks.kind != "not_supported" or not self._gets:
                 return tasks
+            tasks = None  # too many to list, but each can be had by its index
+        if tasks is not None:
             first = range(*slice(start, stop).indices(len(tasks))).start
             chosen = tasks[slice(start, stop)]
         else:

@@ -6,15 +6,14 @@ Everything here happens on the owner's event loop and takes no lock. Author code
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import enum
 import logging
-from collections.abc import Callable, Generator
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any
 
-from ors.core.calls import Call, CallLog, ResultStore
+from ors.core.calls import Call, CallLog
 from ors.core.failures import Failure, failure
-from ors.core.gate import Gate
+from ors.core.limits import Limits
 from ors.core.ports import (
     Document,
     Latch,
@@ -26,8 +25,9 @@ from ors.core.ports import (
     ToolOutcome,
     Work,
 )
+from ors.core.turns import FINISHED, Runner, Turns, nothing
 
-__all__ = ["Limits", "Phase", "Runner", "Session"]
+__all__ = ["Phase", "Session"]
 
 logger = logging.getLogger("ors.session")
 
@@ -41,81 +41,15 @@ class Phase(enum.Enum):
     ENDED = "ended"
 
 
-class Runner(Protocol):
-    """What the runtime offers a session; see `ors.runtime.Runtime`."""
-
-    def start(
-        self,
-        work: Work,
-        home: Any,
-        context: contextvars.Context,
-        on_done: Callable[[Any], None],
-        *,
-        on_gone: Callable[[bool], None] | None = None,
-        limit: float | None = None,
-        after: Any = None,
-        latch: Latch | None = None,
-    ) -> Any:
-        """Run a work, after another where that is given, and not at all once the latch is closed."""
-        ...
-
-    def cut(self, running: Any, answer: Failure) -> None:
-        """Answer for a work now and ask its code to stop."""
-        ...
-
-    def leave(self, home: Any) -> None:
-        """A session is over."""
-        ...
-
-
-class Limits:
-    """What all sessions of an owner process share: time limits, counts, and the results kept."""
-
-    __slots__ = ("call_s", "calls", "clock", "max_calls", "quiet", "retry_after", "setup_s", "store", "teardown_s")
-
-    def __init__(
-        self,
-        clock: Callable[[], float],
-        store: ResultStore,
-        *,
-        max_calls: int = 100_000,
-        call_s: float | None = None,
-        setup_s: float | None = None,
-        teardown_s: float = 30.0,
-        retry_after: float = 2.0,
-    ) -> None:
-        self.clock = clock
-        self.store = store
-        self.max_calls = max_calls
-        self.call_s = call_s
-        self.setup_s = setup_s
-        self.teardown_s = teardown_s
-        self.retry_after = retry_after
-        self.calls = 0
-        self.quiet: asyncio.Future[None] | None = None
-
-    def leave(self) -> None:
-        """A call has ended; whoever waits for the last one is told."""
-        self.calls -= 1
-        if self.quiet is not None and self.calls == 0 and not self.quiet.done():
-            self.quiet.set_result(None)
-
-
-class Session:
+class Session(Turns):
     """One session. `perform` answers with a future; cancelling it detaches and never cancels what runs."""
 
     __slots__ = (
         "_calls",
-        "_context",
         "_episode",
-        "_gate",
-        "_home",
-        "_latch",
-        "_limits",
         "_loop",
         "_over",
         "_prompt",
-        "_runner",
         "_shared",
         "_waiting",
         "env",
@@ -124,7 +58,6 @@ class Session:
         "joined",
         "key",
         "offering",
-        "on_hung",
         "phase",
         "principal",
         "secrets",
@@ -135,6 +68,7 @@ class Session:
     )
 
     def __init__(self, sid: str, offering: Offering, principal: Principal, runner: Runner, home: Any, limits: Limits):
+        super().__init__(runner, home, limits)
         self.id = sid
         self.offering = offering
         self.env = offering.spec.name.lower()
@@ -144,18 +78,11 @@ class Session:
         self.key: Any = None
         self.joined: Any = None
         self.started = self.touched = limits.clock()
-        self._latch = Latch()
         self.stats: list[Any] = [0, 0, None, False]
         self.task_key: str | None = None
         self.secrets: Any = None
-        self.on_hung: Callable[[Session, Failure], None] | None = None
-        self._limits = limits
         self._loop = asyncio.get_running_loop()
-        self._runner = runner
-        self._home = home
-        self._context = contextvars.copy_context()
         self._episode: Any = None
-        self._gate = Gate()
         self._calls = CallLog(limits.store)
         self._shared: dict[str, Call] | None = None
         self._prompt: Document | None = None
@@ -260,7 +187,7 @@ class Session:
                 return
         limits = self._limits
         if self._latch.closed:
-            future.set_result(_FINISHED)
+            future.set_result(FINISHED)
             return
         if limits.calls >= limits.max_calls:
             words = f"{limits.calls} calls are running, as many as this server allows"
@@ -310,6 +237,7 @@ class Session:
 
     def _reset(self, op: Op) -> Any:
         self._latch = Latch()
+        self.stats[3] = False
         self._prompt = None
         return self._episode.reset(op.start or Start())
 
@@ -322,89 +250,6 @@ class Session:
             self._waiting.append((call, plan))
         else:
             self._launch(call, plan)
-
-    def _launch(self, call: Call, plan: Callable[[], Any], limit: float | None = None) -> None:
-        call.started = self._limits.clock()
-        planned = plan()
-        if type(planned) is Work:
-            work = planned
-        elif isinstance(planned, Generator):
-            call.script = planned
-            work = Work(_nothing, label=call.name, exclusive=True, timeout=None)
-        else:
-            self._finish(call, planned)
-            return
-        call.work = work
-        self._gate.enter(work, lambda after: self._run(call, limit, after))
-
-    def _run(self, call: Call, limit: float | None, after: Any) -> Any:
-        """The gate lets the call in; returns what the next of its chain runs after."""
-        work = call.work
-        assert work is not None
-        if call.ended or (self._latch.closed and call.id):
-            self._gate.leave(work)
-            self._finish(call, _FINISHED)
-            return None
-        if call.script is not None:
-            self._advance(call, None, limit)
-            return None
-        call.running = self._runner.start(
-            work,
-            self._home,
-            self._context,
-            lambda outcome: self._finish(call, outcome),
-            on_gone=lambda ended: self._released(call, ended),
-            limit=limit if limit is not None else (work.timeout or self._limits.call_s),
-            after=after,
-            latch=self._latch if call.id else None,
-        )
-        return call.running
-
-    def _advance(self, call: Call, value: Any, limit: float | None) -> None:
-        """Run the next work of a script, or finish with what it returned."""
-        assert call.work is not None
-        try:
-            work = call.script.send(value)
-        except StopIteration as stop:
-            self._gate.leave(call.work)
-            self._finish(call, stop.value)
-            return
-        except Exception as exc:
-            logger.exception("a script of session %s failed", self.id)
-            self._gate.leave(call.work)
-            self._finish(call, failure("internal", f"{type(exc).__name__}: {exc}", ran="unknown"))
-            return
-
-        result: list[Any] = []
-
-        def done(outcome: Any) -> None:
-            if call.running.cut is not None:
-                self._finish(call, outcome)
-            result.append(outcome)
-
-        def gone(ended: bool) -> None:
-            if call.ended or not ended:
-                call.script.close()
-                self._released(call, ended)
-            else:
-                self._advance(call, result[0], limit)
-
-        call.running = self._runner.start(
-            work,
-            self._home,
-            self._context,
-            done,
-            on_gone=gone,
-            limit=limit if limit is not None else (work.timeout or self._limits.call_s),
-        )
-
-    def _released(self, call: Call, ended: bool) -> None:
-        """The code of a call is gone, or has become a zombie."""
-        assert call.work is not None
-        self._gate.leave(call.work, call.running)
-        if not ended and self.on_hung is not None:
-            words = f"'{call.work.label}' did not stop when it was cut; the session is lost"
-            self.on_hung(self, failure("tool_hung", words, ran="yes"))
 
     def _finish(self, call: Call, outcome: Outcome) -> None:
         """A call has its outcome: keep it, and tell everybody who waits."""
@@ -468,13 +313,6 @@ class Session:
 
     # The end
 
-    def _cut(self, call: Call, answer: Failure) -> None:
-        if call.running is not None:
-            self._runner.cut(call.running, answer)
-        elif call.work is not None:
-            self._gate.withdraw(call.work)
-        self._finish(call, answer)
-
     def stop(self, answer: Failure) -> None:
         """Answer everything with `answer` from now on, and cut what runs."""
         self.phase = Phase.ENDED
@@ -490,7 +328,7 @@ class Session:
         """Run the teardown, once, after what still runs, bounded in time. Answers when it is over."""
         if self._over is None:
             self._over = self._loop.create_future()
-            self._gate.enter(work := Work(_nothing, label="teardown"), lambda _: self._tear_down(work, why))
+            self._gate.enter(work := Work(nothing, label="teardown"), lambda _: self._tear_down(work, why))
         if self.phase is Phase.ENDED:
             self._over.add_done_callback(self._clear)
         return self._over
@@ -517,10 +355,3 @@ class Session:
     def _clear(self, _: Any) -> None:
         self._calls.close()
         self._runner.leave(self._home)
-
-
-_FINISHED = failure("episode_finished", "the episode is finished; no more tools may be called")
-
-
-def _nothing() -> None:
-    return None

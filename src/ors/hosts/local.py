@@ -17,6 +17,7 @@ import msgspec
 
 from ors.core.calls import ResultStore
 from ors.core.failures import Failure, failure
+from ors.core.limits import Limits
 from ors.core.ports import (
     Document,
     Offering,
@@ -28,7 +29,7 @@ from ors.core.ports import (
     Start,
     TaskQuery,
 )
-from ors.core.session import Limits, Session
+from ors.core.session import Session
 from ors.runtime import Runtime, RuntimeOptions
 
 __all__ = ["HostOptions", "LocalHost"]
@@ -233,6 +234,7 @@ class LocalHost:
             self._swept.cancel()
             self._swept = None
         self._runtime.stop()
+        await self._runtime.join()
 
     def sweep(self) -> None:
         """End the sessions whose time is over, all side by side, and forget old results and old names."""

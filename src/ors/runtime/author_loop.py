@@ -7,10 +7,12 @@ server. A loop that stays blocked is written off and another takes its place; se
 from __future__ import annotations
 
 import asyncio
+import atexit
 import itertools
 import logging
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +26,7 @@ __all__ = ["AuthorLoop"]
 
 logger = logging.getLogger("ors.runtime")
 _numbers = itertools.count(1)
+_alive: weakref.WeakSet[AuthorLoop] = weakref.WeakSet()
 
 
 def _new_loop() -> asyncio.AbstractEventLoop:
@@ -47,6 +50,7 @@ class AuthorLoop:
         self._asked = 0.0
         self._inbox: Mailbox[Running] = Mailbox(self.loop, self._begin)
         self._outbox: Mailbox[tuple[Running, Any]] = Mailbox(owner, self._deliver)
+        _alive.add(self)
         self.thread = threading.Thread(target=self._run, name=f"ors-author-{name}-{next(_numbers)}", daemon=True)
         self.thread.start()
 
@@ -71,11 +75,16 @@ class AuthorLoop:
         return now - self._asked
 
     def stop(self) -> None:
-        """Cancel what still runs and let the thread end. Waits for nothing."""
+        """Cancel what still runs and let the thread end; `join` waits for it."""
         try:
             self.loop.call_soon_threadsafe(self._stop)
         except RuntimeError:
             pass
+
+    def join(self, timeout: float) -> None:
+        """Wait for the thread; one whose loop is blocked for good is not waited for."""
+        if not self.lost:
+            self.thread.join(timeout)
 
     def _answer(self) -> None:
         self.answered = time.monotonic()
@@ -137,6 +146,16 @@ class AuthorLoop:
         except BaseException:
             logger.exception("closing asynchronous generators of author code failed")
         self.loop.close()
+
+
+@atexit.register
+def _end_all() -> None:
+    """A uvloop that still runs when the interpreter is gone crashes the process."""
+    authors = list(_alive)
+    for author in authors:
+        author.stop()
+    for author in authors:
+        author.join(1.0)
 
 
 def _log_exception(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

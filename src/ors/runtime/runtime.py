@@ -232,7 +232,13 @@ class Runtime:
             lane.wake()
         for author in self._authors.values():
             author.stop()
+
+    async def join(self) -> None:
+        """Wait, after `stop`, until the author loops have ended."""
+        authors = list(self._authors.values())
         self._authors.clear()
+        for author in authors:
+            await asyncio.to_thread(author.join, 1.0)
 
     def _author(self, home: Home) -> AuthorLoop:
         author = home.author

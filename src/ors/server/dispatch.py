@@ -103,6 +103,11 @@ class Dispatcher:
             if len(self._found) < _KNOWN_PATHS:
                 self._found[method, path] = found
         route, request.env, request.env_spelt = found
+        if (deployment := headers.get(b"x-deployment")) is not None and not request.env_spelt:
+            # the openreward client names its environment here and nowhere else
+            named = deployment.decode("latin-1").rpartition("/")[2].strip().lower()
+            if named in self._environments:
+                request.env = named
         if not route.open:
             request.principal = self._keys.authenticate(headers)
         if route.session:

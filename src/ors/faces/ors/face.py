@@ -199,7 +199,7 @@ class ORSFace:
         if repeat := request.header(b"idempotency-key"):
             key = f"{repeat}:{hashlib.blake2b(await request.body(), digest_size=16).hexdigest()}"
         start = Start(ref=ref, task=body.task_spec, secrets=Secrets(secrets))
-        opened = await self._host.open(request.sid, body.env_name, start, request.principal, key)
+        opened = await self._host.open(request.sid, body.env_name or request.env, start, request.principal, key)
         if isinstance(opened, Failure):
             return failure_reply(opened)
         return json_reply(b'{"sid":%s}' % dump(request.sid))

@@ -1,0 +1,165 @@
+"""The calls of a session taking turns: from the plan of an episode through the gate to the runtime, and back.
+
+A plan is one work, or a script: several works with our own code between them, which hold their turn throughout.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import logging
+from collections.abc import Callable, Generator
+from typing import Any, Protocol
+
+from ors.core.calls import Call
+from ors.core.failures import Failure, failure
+from ors.core.gate import Gate
+from ors.core.limits import Limits
+from ors.core.ports import Latch, Outcome, Work
+
+__all__ = ["FINISHED", "Runner", "Turns"]
+
+logger = logging.getLogger("ors.session")
+
+FINISHED = failure("episode_finished", "the episode is finished; no more tools may be called")
+
+
+class Runner(Protocol):
+    """What the runtime offers a session; see `ors.runtime.Runtime`."""
+
+    def start(
+        self,
+        work: Work,
+        home: Any,
+        context: contextvars.Context,
+        on_done: Callable[[Any], None],
+        *,
+        on_gone: Callable[[bool], None] | None = None,
+        limit: float | None = None,
+        after: Any = None,
+        latch: Latch | None = None,
+    ) -> Any:
+        """Run a work, after another where that is given, and not at all once the latch is closed."""
+        ...
+
+    def cut(self, running: Any, answer: Failure) -> None:
+        """Answer for a work now and ask its code to stop."""
+        ...
+
+    def leave(self, home: Any) -> None:
+        """A session is over."""
+        ...
+
+
+class Turns:
+    """That part of a session by which its calls take turns; `_finish` is told the outcome of each, at least once."""
+
+    __slots__ = ("_context", "_gate", "_home", "_latch", "_limits", "_runner", "on_hung")
+
+    id: str
+
+    def __init__(self, runner: Runner, home: Any, limits: Limits) -> None:
+        self.on_hung: Callable[[Any, Failure], None] | None = None
+        self._runner = runner
+        self._home = home
+        self._limits = limits
+        self._context = contextvars.copy_context()
+        self._gate = Gate()
+        self._latch = Latch()
+
+    def _finish(self, call: Call, outcome: Outcome) -> None:
+        """A call has its outcome."""
+        raise NotImplementedError
+
+    def _launch(self, call: Call, plan: Callable[[], Any], limit: float | None = None) -> None:
+        call.started = self._limits.clock()
+        planned = plan()
+        if type(planned) is Work:
+            work = planned
+        elif isinstance(planned, Generator):
+            call.script = planned
+            work = Work(nothing, label=call.name, exclusive=True, timeout=None)
+        else:
+            self._finish(call, planned)
+            return
+        call.work = work
+        self._gate.enter(work, lambda after: self._run(call, limit, after))
+
+    def _run(self, call: Call, limit: float | None, after: Any) -> Any:
+        """The gate lets the call in; returns what the next of its chain runs after."""
+        work = call.work
+        assert work is not None
+        if call.ended or (self._latch.closed and call.id):
+            self._gate.leave(work)
+            self._finish(call, FINISHED)
+            return None
+        if call.script is not None:
+            self._advance(call, None, limit)
+            return None
+        call.running = self._runner.start(
+            work,
+            self._home,
+            self._context,
+            lambda outcome: self._finish(call, outcome),
+            on_gone=lambda ended: self._released(call, ended),
+            limit=limit if limit is not None else (work.timeout or self._limits.call_s),
+            after=after,
+            latch=self._latch if call.id else None,
+        )
+        return call.running
+
+    def _advance(self, call: Call, value: Any, limit: float | None) -> None:
+        """Run the next work of a script, or finish with what it returned."""
+        assert call.work is not None
+        try:
+            work = call.script.send(value)
+        except StopIteration as stop:
+            self._gate.leave(call.work)
+            self._finish(call, stop.value)
+            return
+        except Exception as exc:
+            logger.exception("a script of session %s failed", self.id)
+            self._gate.leave(call.work)
+            self._finish(call, failure("internal", f"{type(exc).__name__}: {exc}", ran="unknown"))
+            return
+
+        result: list[Any] = []
+
+        def done(outcome: Any) -> None:
+            if call.running.cut is not None:
+                self._finish(call, outcome)
+            result.append(outcome)
+
+        def gone(ended: bool) -> None:
+            if call.ended or not ended:
+                call.script.close()
+                self._released(call, ended)
+            else:
+                self._advance(call, result[0], limit)
+
+        call.running = self._runner.start(
+            work,
+            self._home,
+            self._context,
+            done,
+            on_gone=gone,
+            limit=limit if limit is not None else (work.timeout or self._limits.call_s),
+        )
+
+    def _released(self, call: Call, ended: bool) -> None:
+        """The code of a call is gone, or has become a zombie."""
+        assert call.work is not None
+        self._gate.leave(call.work, call.running)
+        if not ended and self.on_hung is not None:
+            words = f"'{call.work.label}' did not stop when it was cut; the session is lost"
+            self.on_hung(self, failure("tool_hung", words, ran="yes"))
+
+    def _cut(self, call: Call, answer: Failure) -> None:
+        if call.running is not None:
+            self._runner.cut(call.running, answer)
+        elif call.work is not None:
+            self._gate.withdraw(call.work)
+        self._finish(call, answer)
+
+
+def nothing() -> None:
+    """What a work that only holds a turn does."""
