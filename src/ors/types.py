@@ -204,7 +204,8 @@ class ToolCall(_Wire):
 
     name: str
     input: dict[str, Any]
-    task_id: Annotated[str, Field(min_length=1, max_length=256)] | None = None
+    # it is sent back as the data of an event: one line that does not start with a blank
+    task_id: Annotated[str, Field(min_length=1, max_length=256, pattern=r"^[^\s\x00-\x1f][^\x00-\x1f]*$")] | None = None
 
 
 class ListTasks(_Wire):

@@ -281,7 +281,8 @@ class ORSFace:
         return None
 
     async def cancel(self, request: Request) -> Reply:
-        call_id = request.header(b"x-call-id")
+        # ids may be any text, and clients send what is not Latin-1 as UTF-8
+        call_id = request.headers.get(b"x-call-id", b"").strip().decode("utf-8", "replace")
         if not call_id:
             raise RequestError("invalid_header", "the header X-Call-ID is required: the task_id of the call to cancel")
         return _document(await self._host.cancel(request.sid, request.principal, call_id))
