@@ -10,7 +10,6 @@ import logging
 import re
 from collections.abc import Mapping, MutableMapping, Sequence
 from typing import Any
-from urllib.parse import urlsplit
 
 from ors.core.failures import failure
 from ors.core.ports import OfferingSpec
@@ -162,7 +161,8 @@ class Dispatcher:
         text = origin.decode("latin-1").rstrip("/")
         if text in self._origins or "*" in self._origins:
             return
-        if urlsplit(text).netloc.lower() != headers.get(b"host", b"").decode("latin-1").lower() or text == "null":
+        _, _, host = text.partition("://")
+        if not host or host.lower() != headers.get(b"host", b"").decode("latin-1").lower():
             raise RequestError(
                 "foreign_origin", "requests from pages of other origins are refused; see allowed_origins"
             )
