@@ -112,7 +112,7 @@ def test_an_unknown_environment_is_named(play: Play) -> None:
 
 
 class TestByName:
-    """A server with several environments. openreward's client puts only a variant's name into a path."""
+    """A server with several environments. openreward's client puts only a variant's name into its paths."""
 
     @pytest.mark.parametrize("name", ["other", "OTHER"])
     def test_queries_and_sessions_by_task(self, play: Play, name: str) -> None:
@@ -139,11 +139,24 @@ class TestByName:
             assert [block["text"] for block in value(report["prompt"])] == ["the other one, task 1"]
             assert value(report["call"])["reward"] == 2
 
-    def test_openreward_without_a_variant_gets_the_first(self, openreward: Driver, server: ServedEnvironments) -> None:
-        # It asks for /splits, /task, … whatever the name, so this is the first environment, and the answers say so.
-        report = openreward.play(server.url, "queries", name="other", variant=None, split="odd", index=1)
-        where = {"name": "other", "variant": None, "split": "odd", "index": 1, "tool": "hint"}
-        session = value(openreward.play(server.url, "session_by_index", **where))
+    @pytest.mark.parametrize("name", ["other", "Other", "someone/other"])
+    def test_openreward_without_a_variant(self, openreward: Driver, server: ServedEnvironments, name: str) -> None:
+        # It asks for /splits, /task, … and names the environment in a header that its own server does not look at.
+        where = {"name": name, "variant": None}
+        report = openreward.play(server.url, "queries", split="special", index=1, **where)
+        session = value(openreward.play(server.url, "session_by_index", split="test", index=1, tool="name_it", **where))
+
+        assert value(report["list_splits"]) == ["test", "special"]
+        assert value(report["get_task"])["environment_name"] == "other"
+        assert [block["text"] for block in value(session["prompt"])] == ["the other one, task 1"]
+        assert [tool["name"] for tool in value(session["tools"])] == ["name_it"]
+        assert value(session["call"])["reward"] == 2
+
+    def test_openreward_by_a_name_of_its_platform(self, openreward: Driver, server: ServedEnvironments) -> None:
+        # Where the name is none of this server's, its bare paths are the first environment's, and the answers say so.
+        where = {"name": "someone/something", "variant": None, "split": "odd", "index": 1}
+        report = openreward.play(server.url, "queries", **where)
+        session = value(openreward.play(server.url, "session_by_index", tool="hint", **where))
 
         assert value(report["list_splits"]) == ["train", "test", "odd"]
         assert value(report["get_task"])["environment_name"] == "probe"

@@ -115,7 +115,7 @@ def test_a_call_that_ends_at_once_is_one_write(on: On) -> None:
 @pytest.mark.parametrize(
     "specs",
     [ALL_BLANK, MOSTLY_BLANK, LETTERS, PLANES],
-    ids=["nothing but blanks", "mostly blanks", "from nothing to 5 MB", "every plane"],
+    ids=["nothing but blanks", "mostly blanks", "from nothing to 3 MB", "every plane"],
 )
 def test_pieces(on: On, specs: list[tuple[str, int, int]]) -> None:
     async def body(connection: Connection) -> None:

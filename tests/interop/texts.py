@@ -5,6 +5,7 @@ Both the environment and the judge make them from the same numbers, so only hash
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import random
 import struct
@@ -25,6 +26,7 @@ TRICKY = [
 PLANES = [(plane << 16, (plane << 16) + 0xFFFF) for plane in range(17)]
 
 
+@functools.cache
 def text_of(kind: str, size: int, seed: int = 0) -> str:
     """A text of `size` characters (for "tricky", of pieces).
 
@@ -51,6 +53,7 @@ def text_of(kind: str, size: int, seed: int = 0) -> str:
     raise ValueError(f"no kind of text is called {kind!r}")
 
 
+@functools.cache
 def whole_plane(plane: int) -> str:
     """Every character of a plane, in order."""
     low, high = PLANES[plane]

@@ -234,22 +234,27 @@ async def lifetime(client: Client, token: str, leave: str) -> Any:
     env = client.environment("probe")
     task = client.task("probe", {"token": token, "setup_s": 30 if leave == "exit during setup" else 0})
 
-    async def play() -> None:
-        async with env.session(task) as session:
-            if leave != "exit during setup":
-                await session.call_tool("hint")
-            if leave == "error":
-                raise ValueError("the harness has a fault")
+    async with env.session(client.task("probe", {})) as witness:
 
-    left = await attempt(play())
-    async with env.session(client.task("probe", {})) as session:
-        deadline = time.monotonic() + 10
-        while True:
-            # deleting is answered before teardown ends on some servers
-            lived = json.loads((await session.call_tool("lived", {"token": token})).blocks[0].text)
-            if lived[-1:] == ["gone"] or time.monotonic() > deadline:
-                return {"left": left, "lived": lived}
-            await asyncio.sleep(0.05)
+        async def lived(until: str) -> list[str]:
+            deadline = time.monotonic() + 10
+            while True:
+                events = json.loads((await witness.call_tool("lived", {"token": token})).blocks[0].text)
+                if events[-1:] == [until] or time.monotonic() > deadline:
+                    return list(events)
+                await asyncio.sleep(0.05)
+
+        async def play() -> None:
+            async with env.session(task) as session:
+                if leave == "exit during setup":
+                    # creation may be answered before there is anything to tear down
+                    await lived("made")
+                else:
+                    await session.call_tool("hint")
+                if leave == "error":
+                    raise ValueError("the harness has a fault")
+
+        return {"left": await attempt(play()), "lived": await lived("gone")}
 
 
 @scenario
