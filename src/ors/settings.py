@@ -122,4 +122,7 @@ class Settings(BaseSettings):
         found = tuple(line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#"))
         if not found:
             raise SettingsError(f"api_key_file: {self.api_key_file} holds no key; write one per line")
-        return (*self.api_keys, *self._check_keys(found))
+        try:
+            return (*self.api_keys, *self._check_keys(found))
+        except ValueError as exc:
+            raise SettingsError(f"api_key_file: {self.api_key_file}: {exc}") from None
