@@ -57,7 +57,7 @@ def _goals(found: Findings) -> Iterator[str]:
     yield from _table(("measure", "goal", "found", "reached", "beside it"), rows)
     if any(goal.verdict == "disturbed" for goal in goals(found)):
         yield ""
-        yield f"Disturbed: other programs took more than {DISTURBED:.0%} of a core meanwhile, so the figure says nothing."
+        yield f"Disturbed: other programs took more than {DISTURBED:.0%} of a core; the figure says nothing then."
 
 
 _VERDICTS = {"yes": "yes", "no": "**no**", "disturbed": "disturbed"}
