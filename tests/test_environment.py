@@ -2,6 +2,7 @@
 
 import asyncio
 import functools
+import importlib
 import time
 from typing import Any
 
@@ -429,3 +430,24 @@ def test_defining_an_environment_reads_no_signature_and_no_docstring() -> None:
     classes = [small(**{f"tool_{n}": tool(lambda self, params: None) for n in range(20)}) for _ in range(100)]
     assert time.process_time() - begun < 1
     assert not any("__ors_tool_table__" in vars(cls) for cls in classes)
+
+
+@pytest.mark.parametrize(
+    ("module", "names"),
+    [
+        ("ors.environment", ["Environment", "tool"]),
+        ("ors.toolset", ["Toolset"]),
+        ("ors.server", ["Server"]),
+        (
+            "ors.types",
+            [
+                *("TextBlock", "ImageBlock", "Blocks", "ToolOutput", "ToolSpec", "ListToolsOutput", "ToolCall"),
+                *("RunToolSuccess", "RunToolError", "RunToolOutput", "CreateSession", "ListTasks", "NumTasks"),
+                *("GetTask", "GetTaskRange", "Split", "SplitType", "JSONObject", "JSONValue"),
+            ],
+        ),
+    ],
+)
+def test_where_existing_code_imports_from(module: str, names: list[str]) -> None:
+    found = importlib.import_module(module)
+    assert [name for name in names if not hasattr(found, name)] == []

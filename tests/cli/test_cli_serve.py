@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import socket
 import subprocess
@@ -12,6 +13,9 @@ from pathlib import Path
 
 import pytest
 from cli_commands import Command, addition, ask
+from jsonschema import Draft7Validator
+
+from ors.schema import json_schema
 
 Start = Callable[..., Command]
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -40,6 +44,33 @@ def test_an_episode_of_a_file_and_a_module(start: Start, file: Path, target: str
     assert '"reward":1.0' in result
     assert command.end(number) == 0
     assert "graded" not in "\n".join(command.lines)
+
+
+def test_answers_of_a_real_server_are_right_to_the_printed_schema(start: Start, file: Path) -> None:
+    url = start("serve", "sums.py", "--port", "0").address()
+    session = {"X-Session-ID": "one"}
+    ask(f"{url}/create", {"split": "train", "index": 0}, **session)
+    answers = {
+        "ListToolsOutput": [ask(f"{url}/addition/tools"), ask(f"{url}/addition/task_tools", **session)],
+        "Split": ask(f"{url}/addition/splits"),
+        "Task": ask(f"{url}/addition/tasks", {"split": "train"})["tasks"],
+        "Blocks": [ask(f"{url}/addition/prompt", **session)],
+        "RunToolOutput": [],
+    }
+    for call in (
+        {"name": "absent", "input": {}},
+        {"name": "submit", "input": {}},
+        {"name": "submit", "input": {"answer": 3}},
+    ):
+        data = re.findall(
+            r"^event: (?:chunk|end)\r?\ndata: (.*?)\r?$", ask(f"{url}/addition/call", call, **session), re.M
+        )
+        answers["RunToolOutput"].append(json.loads("".join(data)))
+    assert [answer["ok"] for answer in answers["RunToolOutput"]] == [False, False, True]
+    for name, values in answers.items():
+        assert values
+        for value in values:
+            Draft7Validator({**json_schema(), "$ref": f"#/definitions/{name}"}).validate(value)
 
 
 def test_several_targets(start: Start, file: Path, tmp_path: Path) -> None:
