@@ -168,17 +168,17 @@ def test_no_body_becomes_an_infinite_float(digits: int, exponent: int) -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        b"[" + b",".join([b"9" * 209] * 20_000) + b"]",
-        b"[" + b",".join([b"1e300"] * 400_000) + b"]",
+        b"[" + b",".join([b"9" * 209] * 80_000) + b"]",
+        b"[" + b",".join([b"1e300"] * 3_000_000) + b"]",
         b'["' + b"9" * 4_000_000 + b'"]',
     ],
     ids=["long numbers", "exponents", "digits in text"],
 )
 def test_the_search_for_overflow_is_linear(body: bytes) -> None:
-    """Bodies made to be slow to search are not: a quadratic search would take minutes."""
+    """Bodies made to be slow to search are not: a search that begins anew at every digit takes longer than this allows."""
     begun = time.process_time()
     load(body)
-    assert time.process_time() - begun < 5
+    assert time.process_time() - begun < 3
 
 
 class Colour(enum.StrEnum):
