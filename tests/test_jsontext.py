@@ -175,7 +175,7 @@ def test_no_body_becomes_an_infinite_float(digits: int, exponent: int) -> None:
     ids=["long numbers", "exponents", "digits in text"],
 )
 def test_the_search_for_overflow_is_linear(body: bytes) -> None:
-    """Bodies made to be slow to search are not: a search that begins anew at every digit takes longer than this allows."""
+    """Bodies made to be slow to search are not: beginning anew at every digit takes longer than this allows."""
     begun = time.process_time()
     load(body)
     assert time.process_time() - begun < 3
