@@ -13,7 +13,7 @@ import uvicorn
 
 from ors import Environment, Server
 
-__all__ = ["Served", "wait_until"]
+__all__ = ["Served", "until", "wait_until"]
 
 LIMIT_S = 30.0
 
@@ -128,3 +128,16 @@ def wait_until(met: Callable[[], Any], *, within_s: float = 10.0, what: str = ""
             return answer
         assert time.monotonic() < deadline, f"not within {within_s:g} s: {what or met}"
         time.sleep(0.005)
+
+
+async def until(met: Callable[[], Any], *, within_s: float = 10.0, what: str = "") -> Any:
+    """The same, where other things of this event loop must go on."""
+    deadline = time.monotonic() + within_s
+    while True:
+        answer = met()
+        if asyncio.iscoroutine(answer):
+            answer = await answer
+        if answer:
+            return answer
+        assert time.monotonic() < deadline, f"not within {within_s:g} s: {what or met}"
+        await asyncio.sleep(0.005)

@@ -171,9 +171,12 @@ class RemoteHost:
         pieces = self._streams[id] = asyncio.Queue()
         try:
             while (piece := await pieces.get()) is not None:
-                if begun and isinstance(piece, Failure):
-                    # a part of the answer is out already, so it can only be broken off
-                    raise ORSError(f"the list of tasks broke off: {piece.detail}")
+                if isinstance(piece, Failure):
+                    if begun:
+                        # a part of the answer is out already, so it can only be broken off
+                        raise ORSError(f"the list of tasks broke off: {piece.detail}")
+                    yield piece
+                    return
                 begun = True
                 yield piece
                 if id in self._streams:
