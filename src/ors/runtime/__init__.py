@@ -3,6 +3,7 @@
 Used by every owner process. Author code never runs on the server's event loop.
 """
 
-from ors.runtime.runtime import Home, Running, Runtime, RuntimeOptions
+from ors.runtime.running import Home, Running
+from ors.runtime.runtime import Runtime, RuntimeOptions
 
 __all__ = ["Home", "Running", "Runtime", "RuntimeOptions"]

@@ -17,10 +17,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ors.runtime.capture import OUTPUT
-from ors.runtime.mailbox import Mailbox
+from ors.runtime.mailbox import BEGUN, Mailbox
 
 if TYPE_CHECKING:
-    from ors.runtime.runtime import Running
+    from ors.runtime.running import Running
 
 __all__ = ["AuthorLoop"]
 
@@ -43,7 +43,10 @@ class AuthorLoop:
     def __init__(self, owner: asyncio.AbstractEventLoop, name: str, finished: Callable[[Running, Any], None]) -> None:
         self._owner = owner
         self._finished = finished
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[None] | None] = set()
+        self._farewell: asyncio.Task[None] | None = None
+        self._pending: set[Running] = set()
+        self._ending = False
         self.loop = _new_loop()
         self.lost = False
         self.answered = 0.0
@@ -52,19 +55,29 @@ class AuthorLoop:
         self._outbox: Mailbox[tuple[Running, Any]] = Mailbox(owner, self._deliver)
         _alive.add(self)
         self.thread = threading.Thread(target=self._run, name=f"ors-author-{name}-{next(_numbers)}", daemon=True)
-        self.thread.start()
+        try:
+            self.thread.start()
+        except RuntimeError:
+            self.loop.close()
+            raise
 
     def submit(self, running: Running) -> None:
-        """Run an asynchronous work."""
+        """Run an asynchronous work, or the rest of a synchronous one that returned something to await."""
+        self._pending.add(running)
         self._inbox.post_from(self._owner, running)
 
-    def submit_from_lane(self, running: Running) -> None:
-        """Run what a lane's work returned to await; called on the lane's thread."""
-        self._inbox.post(running)
-
     def cancel(self, running: Running) -> None:
-        """Cancel a work's task, if it has begun."""
-        self.loop.call_soon_threadsafe(self._cancel, running)
+        """Cancel a work's task, if it has begun; one that has not will find that it is cut."""
+        self._tell(self._cancel, running)
+
+    def abandon(self, running: Running) -> None:
+        """Let what comes after a work begin although the work does not end."""
+        self._tell(self._abandon, running)
+
+    def leave(self) -> list[Running]:
+        """Everything that was submitted and has not come back; nothing more is known of it from here on."""
+        pending, self._pending = list(self._pending), set()
+        return pending
 
     def probe(self, now: float) -> float:
         """Ask for a sign of life; returns for how many seconds the last request has been unanswered."""
@@ -76,9 +89,12 @@ class AuthorLoop:
 
     def stop(self) -> None:
         """Cancel what still runs and let the thread end; `join` waits for it."""
+        self._tell(self._stop)
+
+    def _tell(self, what: Callable[..., None], *args: Any) -> None:
         try:
-            self.loop.call_soon_threadsafe(self._stop)
-        except RuntimeError:
+            self.loop.call_soon_threadsafe(what, *args)
+        except RuntimeError:  # the loop has ended
             pass
 
     def join(self, timeout: float) -> None:
@@ -99,38 +115,61 @@ class AuthorLoop:
     def _start(self, running: Running | None) -> None:
         while running is not None:
             if (barred := running.barred()) is None:
-                running.task = self.loop.create_task(self._attend(running), context=running.context)
-                self._tasks.add(running.task)
+                self._tasks.add(self.loop.create_task(self._attend(running), context=running.context))
                 return
             running.discard()
-            following = running.ended(barred)
+            # what comes after the rest of a synchronous work is a lane's, and is seen to where the result is delivered
+            following = running.ended(barred) if running.work.is_async else None
             self._outbox.post_from(self.loop, (running, barred))
             running = following
 
     async def _attend(self, running: Running) -> None:
         OUTPUT.set(running.output)
+        task = running.task = asyncio.current_task()
+        if not running.begun:
+            running.begun = True
+            if running.seconds is not None:
+                self._outbox.post((running, BEGUN))
         try:
-            result = await running.awaitable()
+            if running.cut is None:
+                result = await running.awaitable()
+            else:
+                running.discard()
+                result = running.barred()
         except BaseException as exc:
             # nothing an author raises may reach the loop: SystemExit would stop it, CancelledError would be lost
             result = running.uncaught(exc)
-        self._tasks.discard(running.task)
+        self._tasks.discard(task)
         if running.work.is_async:
             self._start(running.ended(result))
         self._outbox.post_from(self.loop, (running, result))
 
     def _cancel(self, running: Running) -> None:
+        # a task has set itself there with its first step: one that is cancelled before it never says that it has ended
         if running.task is not None:
-            # not at once: a task that is cancelled before its first step never enters its body, and would never answer
-            self.loop.call_soon(running.task.cancel)
+            running.task.cancel()
+
+    def _abandon(self, running: Running) -> None:
+        if not running.over:
+            self._start(running.ended(None))
 
     def _deliver(self, item: tuple[Running, Any]) -> None:
-        self._finished(*item)
+        running, result = item
+        if result is not BEGUN:
+            self._pending.discard(running)
+        self._finished(running, result)
 
     def _stop(self) -> None:
-        for task in asyncio.all_tasks(self.loop):
+        self._ending = True
+        self._farewell = self.loop.create_task(self._end())
+
+    async def _end(self) -> None:
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
             task.cancel()
-        self.loop.call_soon(self.loop.call_later, 0.05, self.loop.stop)
+        if others:
+            await asyncio.wait(others, timeout=0.5)
+        self.loop.stop()
 
     def _run(self) -> None:
         asyncio.set_event_loop(self.loop)
@@ -138,7 +177,9 @@ class AuthorLoop:
         while True:
             try:
                 self.loop.run_forever()
-                break
+                if self._ending:
+                    break
+                logger.error("author code stopped its event loop; the loop goes on")
             except BaseException:  # a task that authors made themselves raised SystemExit or KeyboardInterrupt
                 logger.exception("author code raised out of a task of its own; its event loop goes on")
         try:

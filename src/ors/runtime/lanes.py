@@ -19,9 +19,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ors.runtime.capture import OUTPUT
+from ors.runtime.mailbox import BEGUN
 
 if TYPE_CHECKING:
-    from ors.runtime.runtime import Running
+    from ors.runtime.running import Running
 
 __all__ = ["CutError", "Lane", "Lanes"]
 
@@ -45,12 +46,13 @@ class Lane(threading.Thread):
         super().__init__(name=f"ors-lane-{next(_numbers)}", daemon=True)
         self.queue = queue
         self.taken = 0
+        self.lost = False
         self._finished = finished
         self._idle = idle
         self._signal = threading.Lock()
         self._signal.acquire()
-        self._guard = threading.Lock()
         self._current: Running | None = None
+        self._cutting = False
         self._tainted = False
 
     def wake(self) -> None:
@@ -65,59 +67,63 @@ class Lane(threading.Thread):
         return self._signal.acquire(timeout=timeout)
 
     def cut(self, running: Running) -> None:
-        """Raise CutError in the thread if it still runs this work. The thread is not used again."""
-        with self._guard:
+        """Raise CutError in the thread if it still runs this work."""
+        # The thread says that it has ended a work before it looks whether somebody is cutting, and this says that it is
+        # cutting before it looks what the thread runs: one of the two sees the other, and no lock is needed.
+        self._cutting = True
+        try:
             if self._current is running:
                 self._tainted = True
-                assert self.ident is not None
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self.ident), ctypes.py_object(CutError))
+                self._raise(CutError)
+        finally:
+            self._cutting = False
 
     def run(self) -> None:
-        while True:
-            try:
-                if self._work():
-                    return
-            except CutError:  # it arrived when the work was already over
-                if self._current is not None:
-                    running, self._current = self._current, None
-                    if (following := self._finished(running, None)) is not None:
-                        self.queue.appendleft(following)
-            if self._tainted:
-                return
-
-    def _work(self) -> bool:
-        """Run what is queued; True when the thread is to end."""
         queue = self.queue
         while True:
             try:
                 running = queue.popleft()
             except IndexError:
                 if self._idle(self):
-                    return True
+                    return
                 continue
             if running is None:
-                return True
+                return
             while running is not None:
                 self.taken += 1
                 running = self._run_one(running)
-            if self._tainted:
-                return True
 
     def _run_one(self, running: Running) -> Running | None:
-        """Run a work; returns the one that was waiting for it, if this thread is still to be used."""
-        with self._guard:
-            self._current = running
+        """Run a work; returns the one that was waiting for it."""
         running.lane = self
-        result = running.barred()
-        if result is None:
-            result = running.context.run(_call, running)
-        with self._guard:
-            self._current = None
-        following = self._finished(running, result)
-        if following is not None and self._tainted:
-            self.queue.appendleft(following)
-            return None
-        return following
+        running.begun = True
+        if running.seconds is not None:
+            self._finished(running, BEGUN)  # before the work can be cut: a cut inside of this would lose results
+        try:
+            self._current = running
+            result = running.barred()
+            if result is None:
+                result = running.context.run(_call, running)
+        except CutError as exc:  # it arrived when the code itself was already over
+            result = running.uncaught(exc)
+        while True:
+            # no cut may reach what this thread runs next: one that is still under way is waited for and taken back
+            try:
+                self._current = None
+                while self._cutting:
+                    time.sleep(0)
+                if self._tainted:
+                    self._raise(None)
+                    self._tainted = False
+                break
+            except CutError:
+                continue
+        return self._finished(running, result)
+
+    def _raise(self, exception: type[BaseException] | None) -> None:
+        assert self.ident is not None
+        thrown = ctypes.py_object(exception) if exception is not None else None
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self.ident), thrown)
 
 
 def _call(running: Running) -> Any:
@@ -160,24 +166,30 @@ class Lanes:
         running.queued = time.perf_counter()
         self._queue.append(running)
 
-    def flush(self) -> None:
-        """Make sure that a thread looks at the queue."""
+    def flush(self) -> bool:
+        """Make sure that a thread looks at the queue; False when none can be had now."""
         if not self._queue:
-            return
+            return True
         with self._lock:
             lane = self._sleeping.pop() if self._sleeping else None
-            if lane is None and len(self._lanes) < 1:
+            if lane is None and not self._lanes:
                 lane = self._add()
         if lane is not None:
             lane.wake()
         if self._foreman is None:
-            self._foreman = threading.Thread(target=self._oversee, name="ors-foreman", daemon=True)
-            self._foreman.start()
+            foreman = threading.Thread(target=self._oversee, name="ors-foreman", daemon=True)
+            if not _started(foreman):
+                return False
+            self._foreman = foreman
         if not self._backlog.is_set():
             self._backlog.set()
+        return bool(self._lanes)
 
     def dedicated(self) -> Lane:
-        """A lane with a queue of its own, for code that must stay on one thread. None in its queue ends it."""
+        """A lane with a queue of its own, for code that must stay on one thread. None in its queue ends it.
+
+        Raises RuntimeError when the system gives no more threads.
+        """
         lane = Lane(deque(), self._finished, _rest)
         lane.start()
         return lane
@@ -191,10 +203,11 @@ class Lanes:
                 lane.wake()
             self._sleeping.clear()
 
-    def _add(self) -> Lane:
+    def _add(self) -> Lane | None:
         lane = Lane(self._queue, self._finished, self._rest)
+        if not _started(lane):
+            return None
         self._lanes.add(lane)
-        lane.start()
         return lane
 
     def _rest(self, lane: Lane) -> bool:
@@ -255,15 +268,23 @@ class Lanes:
             for _ in range(count):
                 if self._sleeping:
                     self._sleeping.pop().wake()
-                elif len(self._lanes) < self._max_threads:
-                    self._add()
-                else:
+                elif len(self._lanes) >= self._max_threads or self._add() is None:
                     return
 
     def _drop_ended(self) -> None:
         with self._lock:
             ended = [lane for lane in self._lanes if not lane.is_alive() and lane.ident is not None]
             self._lanes.difference_update(ended)
+
+
+def _started(thread: threading.Thread) -> bool:
+    """Start a thread; False when the system gives no more of them, which is no reason to lose what waits for one."""
+    try:
+        thread.start()
+    except RuntimeError as exc:
+        logger.warning("no more threads for author code: %s; what waits goes on with those there are", exc)
+        return False
+    return True
 
 
 def _rest(lane: Lane) -> bool:

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
-__all__ = ["Mailbox"]
+__all__ = ["BEGUN", "Mailbox"]
+
+logger = logging.getLogger("ors.runtime")
 
 T = TypeVar("T")
+
+BEGUN: Any = object()
+"""Posted with a work that has a time limit, before its result: its code begins now."""
 
 
 class Mailbox(Generic[T]):
@@ -55,4 +61,7 @@ class Mailbox(Generic[T]):
         items = self._items
         deliver = self._deliver
         while items:
-            deliver(items.popleft())
+            try:
+                deliver(items.popleft())
+            except Exception:  # what follows in the box must not wait for the next wake-up
+                logger.exception("delivering a result failed")

@@ -13,23 +13,22 @@ import logging
 import threading
 from collections.abc import Callable
 from types import CoroutineType
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
 from ors.core.failures import Failure, failure
-from ors.core.ports import Latch, ToolOutcome, Work
+from ors.core.ports import Latch, Work
 from ors.runtime.author_loop import AuthorLoop
 from ors.runtime.capture import Output
 from ors.runtime.lanes import Lane, Lanes
-from ors.runtime.mailbox import Mailbox
+from ors.runtime.mailbox import BEGUN, Mailbox
+from ors.runtime.running import CUT, Affinity, Home, Running
 from ors.runtime.watchdog import Watchdog
 
-__all__ = ["Home", "Running", "Runtime", "RuntimeOptions"]
+__all__ = ["Runtime", "RuntimeOptions"]
 
 logger = logging.getLogger("ors.runtime")
-
-Affinity = Literal["any", "session", "class"]
 
 
 class RuntimeOptions(msgspec.Struct, frozen=True):
@@ -40,73 +39,6 @@ class RuntimeOptions(msgspec.Struct, frozen=True):
     blocked_warn_s: float = 1.0
     blocked_limit_s: float = 60.0
     max_threads: int = 4096
-
-
-class Home:
-    """Where the code of one session runs."""
-
-    __slots__ = ("affinity", "author", "group", "lane")
-
-    def __init__(self, group: str, affinity: Affinity) -> None:
-        self.group = group
-        self.affinity = affinity
-        self.author: AuthorLoop | None = None
-        self.lane: Lane | None = None
-
-
-class Running(msgspec.Struct, eq=False):
-    """A work under way."""
-
-    work: Work
-    home: Home
-    context: contextvars.Context
-    on_done: Callable[[Any], None]
-    on_gone: Callable[[bool], None] | None = None
-    after: Running | None = None
-    latch: Latch | None = None
-    next: Running | None = None
-    output: Output | None = None
-    continuation: Any = None
-    lane: Lane | None = None
-    task: asyncio.Task[None] | None = None
-    limit: asyncio.TimerHandle | None = None
-    queued: float = 0.0
-    cut: str | None = None
-    over: bool = False
-    done: bool = False
-    gone: bool = False
-
-    def awaitable(self) -> Any:
-        """What the author loop awaits: the work, or what its synchronous part returned."""
-        return self.continuation if self.continuation is not None else self.work.fn()
-
-    def barred(self) -> Any:
-        """What to answer instead of running: the work was cut, or the episode ended before its turn came."""
-        if self.cut is not None:
-            return _CUT
-        return _FINISHED if self.latch is not None and self.latch.closed else None
-
-    def ended(self, result: Any) -> Running | None:
-        """The code has ended: close the latch where it ended the episode, and return what runs next."""
-        if self.latch is not None and type(result) is ToolOutcome and result.finished and self.cut is None:
-            self.latch.closed = True
-        self.over = True
-        following, self.next = self.next, None
-        return following
-
-    def discard(self) -> None:
-        """It was cut before its continuation began: close that, and the coroutine that it was given to await."""
-        if self.continuation is not None:
-            for given in self.continuation.cr_frame.f_locals.values():
-                if type(given) is CoroutineType:
-                    given.close()
-            self.continuation.close()
-
-    def uncaught(self, exc: BaseException) -> Failure:
-        """What an exception that no adapter caught becomes."""
-        if self.cut is None:
-            logger.error("%s let %s through", self.work.label, type(exc).__name__, exc_info=exc)
-        return failure("internal", f"{self.work.label}: {type(exc).__name__}: {exc}", ran="yes")
 
 
 class Runtime:
@@ -123,6 +55,9 @@ class Runtime:
         self._flush_due = False
         self._mail: Mailbox[tuple[Running, Any]] = Mailbox(self._loop, lambda item: self._finished(*item))
         self._watchdog = Watchdog(self._loop, self.options)
+        self._watchdog.on_lost(self._lost)
+        self._on_blocked: Callable[[AuthorLoop, str], Any] | None = None
+        self._blocked: dict[AuthorLoop, str] = {}
         self.zombies: dict[Running, str] = {}
         self.active = 0
 
@@ -144,7 +79,8 @@ class Runtime:
     ) -> Running:
         """Run a work. `on_done` gets its outcome, once, on the owner's loop.
 
-        It starts when `after` has ended, on the same thread, and not at all once `latch` is closed.
+        It starts when `after` has ended, on the same thread, and not at all once `latch` is closed. Its time limit
+        counts from when its code begins, not while it waits for its turn.
 
         `on_gone` is called once when the code has really ended (True), or has become a zombie (False): what it held
         may then be released. Without a cut both come together.
@@ -152,15 +88,12 @@ class Runtime:
         running = Running(work, home, context.copy(), on_done, on_gone, after, latch)
         if self._capture:
             running.output = Output()
+        running.seconds = limit if limit is not None else work.timeout
         self.active += 1
         if work.is_async:
-            self._author(home).submit(running)
+            self._submit_to_author(running)
         else:
             self._submit_to_lane(running)
-        if limit is None:
-            limit = work.timeout
-        if limit is not None:
-            running.limit = self._loop.call_later(limit, self._over_time, running, limit)
         return running
 
     def cut(self, running: Running, answer: Failure) -> None:
@@ -171,13 +104,11 @@ class Runtime:
         self._answer(running, answer)
         if running.gone:
             return
-        author = running.home.author
-        if running.lane is not None:
-            running.lane.cut(running)
-        if author is not None and (
-            running.task is not None or running.work.is_async or running.continuation is not None
-        ):
-            author.cancel(running)
+        lane = running.lane
+        if lane is not None:
+            lane.cut(running)
+        if running.author is not None:
+            running.author.cancel(running)
         self._loop.call_later(self.options.grace_s, self._give_up, running)
 
     async def run(self, work: Work, home: Home, *, limit: float | None = None) -> Any:
@@ -198,20 +129,9 @@ class Runtime:
             home.lane.wake()
             home.lane = None
 
-    def write_off(self, author: AuthorLoop) -> None:
-        """An author loop is blocked for good: whoever needs one next gets another."""
-        for group, current in list(self._authors.items()):
-            if current is author:
-                del self._authors[group]
-
-    def on_blocked(self, callback: Callable[[AuthorLoop, str], None]) -> None:
-        """`callback(author_loop, what)` is called when a loop is written off."""
-
-        def lost(author: AuthorLoop, what: str) -> None:
-            self.write_off(author)
-            callback(author, what)
-
-        self._watchdog.on_lost(lost)
+    def on_blocked(self, callback: Callable[[AuthorLoop, str], Any]) -> None:
+        """`callback(author_loop, what)` is called when a loop is written off, before its works are answered for."""
+        self._on_blocked = callback
 
     def status(self) -> dict[str, Any]:
         """Counts of threads, waiting works and zombies."""
@@ -220,7 +140,7 @@ class Runtime:
             "lanes_waiting": self._lanes.waiting,
             "author_loops": len(self._authors),
             "running": self.active,
-            "zombies": sorted(self.zombies.values()),
+            "zombies": sorted([*self.zombies.values(), *self._still_blocked()]),
         }
 
     def stop(self) -> None:
@@ -250,6 +170,15 @@ class Runtime:
             home.author = author
         return author
 
+    def _submit_to_author(self, running: Running) -> None:
+        try:
+            author = self._author(running.home)
+        except (OSError, RuntimeError) as exc:
+            self._refuse(running, exc)
+            return
+        running.author = author
+        author.submit(running)
+
     def _submit_to_lane(self, running: Running) -> None:
         home = running.home
         before, running.after = running.after, None
@@ -265,24 +194,44 @@ class Runtime:
                 self._flush_due = True
                 self._loop.call_soon(self._flush)
             return
+        try:
+            lane = self._own_lane(home)
+        except RuntimeError as exc:
+            self._refuse(running, exc)
+            return
+        lane.queue.append(running)
+        lane.wake()
+
+    def _own_lane(self, home: Home) -> Lane:
+        """The one thread of a session, or of a class."""
         lane = home.lane
-        if lane is None or not lane.is_alive():
+        if lane is None or lane.lost:
             if home.affinity == "class":
                 lane = self._class_lanes.get(home.group)
-                if lane is None or not lane.is_alive():
+                if lane is None:
                     lane = self._class_lanes[home.group] = self._lanes.dedicated()
             else:
                 lane = self._lanes.dedicated()
             home.lane = lane
-        lane.queue.append(running)
-        lane.wake()
+        return lane
+
+    def _refuse(self, running: Running, exc: Exception) -> None:
+        """The system gives no more threads."""
+        logger.warning("no thread for '%s': %s", running.work.label, exc)
+        answer = failure("worker_unavailable", "the server has no thread left to run this on", retry_after=1.0)
+        self._loop.call_soon(self._finished, running, answer)
 
     def _flush(self) -> None:
         self._flush_due = False
-        self._lanes.flush()
+        if not self._lanes.flush():
+            self._flush_due = True
+            self._loop.call_later(0.05, self._flush)
 
     def _lane_finished(self, running: Running, result: Any) -> Running | None:
         """On the lane's thread; returns what it runs next."""
+        if result is BEGUN:
+            self._mail.post((running, BEGUN))
+            return None
         running.lane = None
         if type(result) is CoroutineType:
             # a synchronous method returned something to await: it continues on the author loop
@@ -295,12 +244,16 @@ class Runtime:
         return following
 
     def _finished(self, running: Running, result: Any) -> None:
+        if result is BEGUN:
+            if not running.done and running.seconds is not None:
+                running.limit = self._loop.call_later(running.seconds, self._over_time, running)
+            return
         if result is _CONTINUE:
             if running.cut is None:
-                self._author(running.home).submit(running)
+                self._submit_to_author(running)
                 return
             running.discard()
-            result = _CUT
+            result = CUT
         if not running.over:
             # it continued on the author loop; what comes after it is a lane's
             with self._chaining:
@@ -329,24 +282,71 @@ class Runtime:
         if running.on_gone is not None:
             running.on_gone(ended)
 
-    def _over_time(self, running: Running, limit: float) -> None:
-        label = running.work.label
-        self.cut(running, failure("tool_timeout", f"'{label}' took longer than its limit of {limit:g} s", ran="yes"))
+    def _over_time(self, running: Running) -> None:
+        words = f"'{running.work.label}' took longer than its limit of {running.seconds:g} s"
+        self.cut(running, failure("tool_timeout", words, ran="yes"))
 
     def _give_up(self, running: Running) -> None:
-        if running.gone:
+        # what has not begun is no zombie: it will be told that it is cut when its turn comes
+        if running.gone or not running.begun:
             return
-        label = running.work.label
+        label, home = running.work.label, running.home
         self.zombies[running] = label
         logger.warning(
-            "'%s' did not stop within %g s of being cut; its thread is a zombie", label, self.options.grace_s
+            "'%s' did not stop within %g s of being cut; it is a zombie from now on", label, self.options.grace_s
         )
-        home = running.home
-        if running.lane is not None and home.lane is running.lane:
-            home.lane = None
+        lane = running.lane
+        if lane is not None and lane is home.lane:
+            self._replace(lane, home)
+        if running.author is not None and running.work.is_async:
+            running.author.abandon(running)
+        else:
+            self._abandon(running)
         self._gone(running, False)
+
+    def _replace(self, lane: Lane, home: Home) -> None:
+        """A session's or class's own thread is lost: what waits for it moves to a new one."""
+        lane.lost = True
+        if self._class_lanes.get(home.group) is lane:
+            del self._class_lanes[home.group]
+        waiting = []
+        while lane.queue:
+            waiting.append(lane.queue.popleft())
+        lane.queue.append(None)
+        home.lane = None
+        for running in waiting:
+            if running is not None:
+                self._submit_to_lane(running)
+
+    def _abandon(self, running: Running) -> None:
+        """What waits for a work that does not end need not wait any longer."""
+        with self._chaining:
+            following = running.ended(None)
+        if following is not None:
+            self._submit_to_lane(following)
+
+    def _lost(self, author: AuthorLoop, what: str) -> None:
+        """A loop has been blocked for too long: its works are answered for, whoever needs a loop next gets another."""
+        self._blocked[author] = what
+        for group, current in list(self._authors.items()):
+            if current is author:
+                del self._authors[group]
+        if self._on_blocked is not None:
+            self._on_blocked(author, what)
+        answer = failure("loop_blocked", f"{what} blocked the event loop that this used", ran="unknown")
+        for running in author.leave():
+            self.cut(running, answer)
+            if not running.gone:
+                if not running.work.is_async:
+                    self._abandon(running)
+                self._gone(running, True)
+        author.stop()
+
+    def _still_blocked(self) -> list[str]:
+        """Which written-off loops are blocked to this day."""
+        for author in [author for author in self._blocked if not author.thread.is_alive()]:
+            del self._blocked[author]
+        return list(self._blocked.values())
 
 
 _CONTINUE = object()
-_CUT = failure("call_cancelled", "the call was cut before it could start")
-_FINISHED = failure("episode_finished", "the episode finished before this call could start")
