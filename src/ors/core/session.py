@@ -96,7 +96,7 @@ class Session(Turns):
         self._episode = self.offering.episode(start)
         call = Call("", "setup", None)
         self._shared = {"setup": call}
-        self._launch(call, self._episode.open, limit=self._limits.setup_s)
+        self._take(call, self._episode.open(), limit=self._limits.setup_s)
 
     def perform(self, op: Op) -> asyncio.Future[Outcome]:
         """Ask something of the session."""
@@ -199,7 +199,11 @@ class Session(Turns):
             return
         call = log.begin(call_id, name, op.input, remember=op.mode == "run_or_attach")
         call.waiters.append(future)
-        self._enqueue(call, lambda: self._episode.call(name, op.input))
+        if self.phase is Phase.READY:
+            limits.calls += 1
+            self._take(call, self._episode.call(name, op.input))
+        else:
+            self._enqueue(call, lambda: self._episode.call(name, op.input))
 
     def _ask(self, op: Op, future: asyncio.Future[Outcome]) -> None:
         """A prompt, a list of tools, a step: whoever asks while it is under way gets the same answer."""
@@ -249,7 +253,7 @@ class Session(Turns):
                 self._waiting = []
             self._waiting.append((call, plan))
         else:
-            self._launch(call, plan)
+            self._take(call, plan())
 
     def _finish(self, call: Call, outcome: Outcome) -> None:
         """A call has its outcome: keep it, and tell everybody who waits."""
@@ -309,7 +313,7 @@ class Session(Turns):
             if self.failure is not None:
                 self._finish(call, self.failure)
             elif not call.ended:
-                self._launch(call, plan)
+                self._take(call, plan())
 
     # The end
 

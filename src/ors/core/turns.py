@@ -70,9 +70,9 @@ class Turns:
         """A call has its outcome."""
         raise NotImplementedError
 
-    def _launch(self, call: Call, plan: Callable[[], Any], limit: float | None = None) -> None:
+    def _take(self, call: Call, planned: Any, limit: float | None = None) -> None:
+        """Carry out what an episode planned for a call, when its turn comes."""
         call.started = self._limits.clock()
-        planned = plan()
         if type(planned) is Work:
             work = planned
         elif isinstance(planned, Generator):
@@ -125,7 +125,7 @@ class Turns:
         result: list[Any] = []
 
         def done(outcome: Any) -> None:
-            if call.running.cut is not None:
+            if running.cut is not None:
                 self._finish(call, outcome)
             result.append(outcome)
 
@@ -136,7 +136,7 @@ class Turns:
             else:
                 self._advance(call, result[0], limit)
 
-        call.running = self._runner.start(
+        running = call.running = self._runner.start(
             work,
             self._home,
             self._context,
@@ -148,7 +148,8 @@ class Turns:
     def _released(self, call: Call, ended: bool) -> None:
         """The code of a call is gone, or has become a zombie."""
         assert call.work is not None
-        self._gate.leave(call.work, call.running)
+        running, call.running = call.running, None  # each knows the other: without a cycle, no work for the collector
+        self._gate.leave(call.work, running)
         if not ended and self.on_hung is not None:
             words = f"'{call.work.label}' did not stop when it was cut; the session is lost"
             self.on_hung(self, failure("tool_hung", words, ran="yes"))

@@ -11,28 +11,29 @@ import io
 import sys
 from typing import Any, TextIO
 
+import msgspec
+
 __all__ = ["OUTPUT", "Output", "install", "uninstall"]
 
 LIMIT = 64 << 10
 
 
-class Output:
+class Output(msgspec.Struct, eq=False):
     """What one call printed: the first 64 KiB, and how much there was."""
 
-    __slots__ = ("size", "text")
-
-    def __init__(self) -> None:
-        self.text: list[str] = []
-        self.size = 0
+    size: int = 0
+    text: list[str] | None = None
 
     def write(self, text: str) -> None:
         """Keep what still fits."""
         if self.size < LIMIT:
+            if self.text is None:
+                self.text = []
             self.text.append(text[: LIMIT - self.size])
         self.size += len(text)
 
     def __str__(self) -> str:
-        text = "".join(self.text)
+        text = "".join(self.text or ())
         return text if self.size <= LIMIT else f"{text}… ({self.size - LIMIT} more characters)"
 
 

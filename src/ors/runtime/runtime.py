@@ -268,6 +268,8 @@ class Runtime:
             self._gone(running, True)
         else:
             self.zombies.pop(running, None)
+        # whoever is told is known to whom it is told of: without a cycle, there is no work for the collector
+        running.on_done, running.on_gone, running.task = _forget, None, None
 
     def _answer(self, running: Running, outcome: Any) -> None:
         running.done = True
@@ -347,6 +349,10 @@ class Runtime:
         for author in [author for author in self._blocked if not author.thread.is_alive()]:
             del self._blocked[author]
         return list(self._blocked.values())
+
+
+def _forget(_: Any) -> None:
+    """Stands for those who have been told."""
 
 
 _CONTINUE = object()

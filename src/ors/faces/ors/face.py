@@ -260,6 +260,7 @@ class ORSFace:
             raise
         finally:
             self.streams -= 1
+            self._patience.remove(stream)
             stream.settled = True
             if stream.keeper is not None:
                 await stream.settle()

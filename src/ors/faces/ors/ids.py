@@ -12,10 +12,11 @@ __all__ = ["IdMint"]
 class IdMint:
     """Makes ids of 32 hexadecimal digits and recognises them. Fronts that share a key recognise each other's."""
 
-    __slots__ = ("_key",)
+    __slots__ = ("_keyed",)
 
     def __init__(self, key: bytes | None = None) -> None:
-        self._key = hashlib.blake2b(key, digest_size=32).digest() if key else os.urandom(32)
+        secret = hashlib.blake2b(key, digest_size=32).digest() if key else os.urandom(32)
+        self._keyed = hashlib.blake2b(key=secret, digest_size=4)
 
     def make(self) -> str:
         """A new id."""
@@ -33,4 +34,6 @@ class IdMint:
         return len(raw) == 16 and hmac.compare_digest(raw[12:], self._mac(raw[:12]))
 
     def _mac(self, random: bytes) -> bytes:
-        return hashlib.blake2b(random, key=self._key, digest_size=4).digest()
+        mac = self._keyed.copy()
+        mac.update(random)
+        return mac.digest()

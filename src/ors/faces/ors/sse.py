@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections import deque
 from typing import Any
 
 import msgspec
@@ -150,21 +149,33 @@ async def send_whole(send: Any, events: bytes) -> None:
 class Patience:
     """Begins the streams whose calls have not ended within a moment. One timer for all of them."""
 
-    __slots__ = ("_delay", "_queue", "_timer")
+    __slots__ = ("_delay", "_timer", "_waiting")
 
     def __init__(self, delay: float = 0.25) -> None:
         self._delay = delay
-        self._queue: deque[tuple[float, EventStream]] = deque()
+        self._waiting: dict[EventStream, float] = {}
         self._timer: asyncio.TimerHandle | None = None
 
     def add(self, loop: asyncio.AbstractEventLoop, stream: EventStream) -> None:
-        """Begin this stream unless it is settled before the delay is over."""
-        self._queue.append((loop.time() + self._delay, stream))
+        """Begin this stream unless it is removed before the delay is over."""
+        self._waiting[stream] = loop.time() + self._delay
         if self._timer is None:
             self._timer = loop.call_later(self._delay, self._look, loop)
 
+    def remove(self, stream: EventStream) -> None:
+        """The call has ended."""
+        self._waiting.pop(stream, None)
+
     def _look(self, loop: asyncio.AbstractEventLoop) -> None:
-        queue, now = self._queue, loop.time()
-        while queue and (queue[0][1].settled or queue[0][0] <= now):
-            queue.popleft()[1].begin()
-        self._timer = loop.call_later(max(queue[0][0] - now, 0.005), self._look, loop) if queue else None
+        now = loop.time()
+        due = []
+        for stream, deadline in self._waiting.items():
+            if deadline > now:
+                self._timer = loop.call_later(max(deadline - now, 0.005), self._look, loop)
+                break
+            due.append(stream)
+        else:
+            self._timer = None
+        for stream in due:
+            del self._waiting[stream]
+            stream.begin()
