@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from ors.errors import AuthoringError
-from ors.tools import InvalidInput, Marks, ToolDefinition, describe_errors, marks_of, terminal, tool, tools_of
+from ors.errors import AuthoringError, describe_errors
+from ors.tools import InvalidInput, Marks, ToolDefinition, marks_of, terminal, tool, tools_of
 from ors.types import JSONObject, ToolOutput
 from tools_with_postponed_annotations import InsideClass, InsideFunction, Unreadable
 

@@ -9,7 +9,14 @@ ORSError
 
 from __future__ import annotations
 
-__all__ = ["AuthoringError", "ORSError", "RequestError", "SettingsError", "ToolError"]
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+
+__all__ = ["AuthoringError", "ORSError", "RequestError", "SettingsError", "ToolError", "describe_errors"]
+
+_MOST_CLAUSES = 20
 
 
 class ORSError(Exception):
@@ -36,3 +43,16 @@ class RequestError(ORSError):
 
 class SettingsError(ORSError, ValueError):
     """A setting has a value that cannot be used; the message names the setting and what it accepts."""
+
+
+def describe_errors(exc: ValidationError) -> str:
+    """What a validation found, a clause for each fault, without the input that caused it."""
+    errors = exc.errors(include_url=False, include_input=False, include_context=False)
+    clauses = []
+    for error in errors[:_MOST_CLAUSES]:
+        where = ".".join(str(part)[:100] for part in error["loc"] if not str(part).startswith("function-"))
+        message = error["msg"].removeprefix("Value error, ")
+        clauses.append(f"{where}: {message}" if where else message)
+    if len(errors) > _MOST_CLAUSES:
+        clauses.append(f"and {len(errors) - _MOST_CLAUSES} more")
+    return "; ".join(clauses)

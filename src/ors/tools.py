@@ -16,7 +16,7 @@ from typing import Any, TypeVar, overload
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
-from ors.errors import AuthoringError
+from ors.errors import AuthoringError, describe_errors
 from ors.types import TerminalToolSpec, ToolOutput, ToolSpec
 
 __all__ = [
@@ -24,7 +24,6 @@ __all__ = [
     "Marks",
     "ToolDefinition",
     "define_tool",
-    "describe_errors",
     "marks_of",
     "terminal",
     "tool",
@@ -32,8 +31,6 @@ __all__ = [
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-_MOST_CLAUSES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,19 +150,6 @@ class ToolDefinition:
         fields = self.model.model_fields if self.model is not None else {}
         arg = next((info.alias or field for field, info in fields.items()), None)
         return TerminalToolSpec(name=self.name, arg=arg, description=self.spec.description)
-
-
-def describe_errors(exc: ValidationError) -> str:
-    """What a validation found, a clause for each fault, without the input that caused it."""
-    errors = exc.errors(include_url=False, include_input=False, include_context=False)
-    clauses = []
-    for error in errors[:_MOST_CLAUSES]:
-        where = ".".join(str(part)[:100] for part in error["loc"] if not str(part).startswith("function-"))
-        message = error["msg"].removeprefix("Value error, ")
-        clauses.append(f"{where}: {message}" if where else message)
-    if len(errors) > _MOST_CLAUSES:
-        clauses.append(f"and {len(errors) - _MOST_CLAUSES} more")
-    return "; ".join(clauses)
 
 
 def tools_of(cls: type) -> dict[str, ToolDefinition]:

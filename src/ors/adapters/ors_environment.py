@@ -268,6 +268,7 @@ class ORSEpisode:
                 if (wrong := check.describe(input)) is not None:
                     return failure("invalid_input", f"Tool input validation error: {wrong}")
             result = await self._instance._call_tool(name, input)
+            result = getattr(result, "root", result)  # a RunToolOutput holds one of the two
         except BaseException as exc:
             return self._call_raised(name, exc)
         if isinstance(result, RunToolError):

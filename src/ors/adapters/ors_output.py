@@ -10,9 +10,9 @@ from pydantic_core import PydanticSerializationError
 
 from ors.core.failures import Failure, failure
 from ors.core.ports import Document, ToolOutcome
+from ors.errors import describe_errors
 from ors.images import to_blocks
 from ors.jsontext import JSONTextError, load
-from ors.tools import describe_errors
 from ors.types import BLOCKS, TextBlock, ToolOutput
 
 __all__ = ["prompt_document", "tool_outcome"]

@@ -13,9 +13,8 @@ from pydantic import BaseModel, ValidationError
 
 from ors.core.failures import Failure
 from ors.core.ports import Principal
-from ors.errors import RequestError
+from ors.errors import RequestError, describe_errors
 from ors.jsontext import JSONTextError, dump, load
-from ors.tools import describe_errors
 
 __all__ = ["Handler", "Reply", "Request", "Route", "failure_reply", "json_reply"]
 
