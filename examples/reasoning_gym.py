@@ -7,16 +7,18 @@ and an index: a million tasks cost nothing to list, and no answer is in any of t
 from __future__ import annotations
 
 import functools
-import sys
-from pathlib import Path
+import pkgutil
 from typing import Any, ClassVar
 
 from ors import Environment, Server, Split, TextBlock, ToolOutput, tool
 
-# This file has the name of the package it is about, and Python looks in a script's own folder first: look there last.
-sys.path.sort(key=lambda entry: Path(entry).resolve() == Path(__file__).resolve().parent)
+# This file has the name of the package that it is about. Where Python finds the file in the package's place, because it
+# looks in a script's own folder first, this leads on to what is in the package.
+__path__ = pkgutil.extend_path([], "reasoning_gym")
 
-from reasoning_gym import create_dataset
+from reasoning_gym.factory import create_dataset
+
+from reasoning_gym import algebra, algorithmic, arithmetic, games, geometry, graphs, logic  # noqa: F401 - they register
 
 # Item i of a data set with the seed s is made from the seed s + i: ranges that do not meet share no item.
 SEEDS = {"train": range(1_000_000), "test": range(1_000_000, 1_010_000)}
@@ -28,8 +30,11 @@ def items(data_set: str, split: str) -> Any:
     return create_dataset(data_set, seed=SEEDS[split].start, size=len(SEEDS[split]))
 
 
-class ReasoningGym(Environment):
-    """One question, one answer; the reward is what the data set's own verifier says of it, between 0 and 1."""
+class _DataSet(Environment):
+    """One question, one answer; the reward is what the data set's own verifier says of it, between 0 and 1.
+
+    Its name starts with an underscore, since it is no environment by itself.
+    """
 
     data_set: ClassVar[str]
 
@@ -75,55 +80,55 @@ class ReasoningGym(Environment):
         return ToolOutput(blocks=[TextBlock(text=verdict)], reward=reward, finished=True)
 
 
-class ChainSum(ReasoningGym):
+class ChainSum(_DataSet):
     data_set = "chain_sum"
 
 
-class Cryptarithm(ReasoningGym):
+class Cryptarithm(_DataSet):
     data_set = "cryptarithm"
 
 
-class FamilyRelationships(ReasoningGym):
+class FamilyRelationships(_DataSet):
     data_set = "family_relationships"
 
 
-class KnightsKnaves(ReasoningGym):
+class KnightsKnaves(_DataSet):
     data_set = "knights_knaves"
 
 
-class LetterCounting(ReasoningGym):
+class LetterCounting(_DataSet):
     data_set = "letter_counting"
 
 
-class MiniSudoku(ReasoningGym):
+class MiniSudoku(_DataSet):
     data_set = "mini_sudoku"
 
 
-class ShortestPath(ReasoningGym):
+class ShortestPath(_DataSet):
     data_set = "shortest_path"
 
 
-class SimpleEquations(ReasoningGym):
+class SimpleEquations(_DataSet):
     data_set = "simple_equations"
 
 
-class SimpleGeometry(ReasoningGym):
+class SimpleGeometry(_DataSet):
     data_set = "simple_geometry"
 
 
-class Survo(ReasoningGym):
+class Survo(_DataSet):
     data_set = "survo"
 
 
-class Syllogism(ReasoningGym):
+class Syllogism(_DataSet):
     data_set = "syllogism"
 
 
-class TimeIntervals(ReasoningGym):
+class TimeIntervals(_DataSet):
     data_set = "time_intervals"
 
 
-ENVIRONMENTS = ReasoningGym.__subclasses__()
+ENVIRONMENTS = _DataSet.__subclasses__()
 
 if __name__ == "__main__":
     Server(ENVIRONMENTS).run(host="127.0.0.1", port=8080)

@@ -9,10 +9,7 @@ ORSError
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pydantic import ValidationError
+from typing import Any
 
 __all__ = ["AuthoringError", "ORSError", "RequestError", "SettingsError", "ToolError", "describe_errors"]
 
@@ -45,8 +42,8 @@ class SettingsError(ORSError, ValueError):
     """A setting has a value that cannot be used; the message names the setting and what it accepts."""
 
 
-def describe_errors(exc: ValidationError) -> str:
-    """What a validation found, a clause for each fault, without the input that caused it."""
+def describe_errors(exc: Any) -> str:
+    """What a pydantic ValidationError found, a clause for each fault, without the input that caused it."""
     errors = exc.errors(include_url=False, include_input=False, include_context=False)
     clauses = []
     for error in errors[:_MOST_CLAUSES]:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
-import sys
 from collections.abc import Awaitable, Callable, Generator
 from pathlib import Path
 from types import ModuleType
@@ -12,23 +10,9 @@ from typing import Any, TypeVar
 
 import aiohttp
 import pytest
-
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+from example_files import EXAMPLES, load
 
 T = TypeVar("T")
-
-
-def load(name: str) -> ModuleType:
-    """Import a file of the examples without putting their folder, in which `reasoning_gym.py` lies, on the path."""
-    if name == "reasoning_gym" and importlib.util.find_spec("reasoning_gym") is None:
-        pytest.skip("reasoning-gym is not installed: it needs a C compiler")
-    if (known := sys.modules.get(f"example_{name}")) is not None:
-        return known
-    spec = importlib.util.spec_from_file_location(f"example_{name}", EXAMPLES / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 class Served:
@@ -52,9 +36,9 @@ class Served:
         return self.run(lambda driver: driver.play(env, task, act, **options))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def serve() -> Generator[Callable[[str], Served]]:
-    """Serve an example by its name; a server runs until the tests end."""
+    """Serve an example by its name; a server runs until the tests of the module end."""
 
     class Launched(load("serving").ServerProcess):
         launcher = str(Path(__file__).with_name("run_example.py"))

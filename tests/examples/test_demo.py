@@ -12,8 +12,7 @@ import time
 
 import psutil
 import pytest
-
-from conftest import EXAMPLES, load
+from example_files import EXAMPLES, load
 
 LINE = re.compile(r"^(?P<data_set>\w+) +(?P<agent>naive|knows) +(?P<episodes>\d+) +(?P<mean>[\d.]+|–) +(?P<rest>.*)$")
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from example_files import load
 from hypothesis import given
 from hypothesis import strategies as st
-
-from conftest import load
 
 STREAM = (
     "\ufeffevent: task_id\r\ndata: 0f\r\n\r\n"

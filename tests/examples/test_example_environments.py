@@ -10,8 +10,7 @@ import math
 import re
 
 import pytest
-
-from conftest import EXAMPLES, load
+from example_files import EXAMPLES, load
 
 DATA_SETS = [
     "chain_sum",

@@ -56,6 +56,22 @@ def test_the_end_is_final_and_says_so(openreward: Driver, server: ServedEnvironm
     assert [outcome["reason"] for outcome in late] == ["episode_finished"] * 3
 
 
+def test_of_many_answers_at_once_one_is_paid(play: Play) -> None:
+    outcomes = play("race", tool="submit", given={"answer": "0"}, runners=8)
+
+    paid = [outcome["value"]["reward"] for outcome in outcomes if "value" in outcome]
+    assert paid == [1.0]
+    assert [outcome["error"] for outcome in outcomes if "error" in outcome] == ["ToolCallError"] * 7
+
+
+@pytest.mark.parametrize("tool", ["wait", "wait_plainly"])
+def test_calls_of_one_tool_take_turns(play: Play, tool: str) -> None:
+    outcomes = play("race", tool=tool, given={"seconds": 0.1}, runners=5)
+
+    # each says how many began before it ended: more than its own place in the queue if they overlapped
+    assert sorted(said(outcome) for outcome in outcomes) == ["1", "2", "3", "4", "5"]
+
+
 class TestSecrets:
     """Both clients send them in a header. openreward's adds its own key under two names."""
 

@@ -204,7 +204,7 @@ class TestOpenrewardExtras:
         assert value(report["list_required_secrets"]) == value(report["owned list_required_secrets"]) == []
         assert value(report["supports_score_group"]) is value(report["session supports_score_group"]) is False
         assert report["score_group"]["error"] == "ScoreGroupUnsupported"
-        assert report["prompt without a session"]["status"] == 404
+        assert report["prompt without a session"]["status"] == report["get_task_difficulty"]["status"] == 404
 
     def test_messages_are_the_prompt(self, openreward: Driver, server: ServedEnvironments) -> None:
         report = openreward.play(server.url, "extras")

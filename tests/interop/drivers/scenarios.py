@@ -193,6 +193,13 @@ async def session_by_index(client: Client, name: str, variant: str | None, split
 
 
 @scenario
+async def race(client: Client, tool: str, given: dict[str, Any], runners: int) -> Any:
+    """The same call many times at once in one session."""
+    async with client.environment("probe").session(client.task("probe", {})) as session:
+        return await asyncio.gather(*(attempt(session.call_tool(tool, given)) for _ in range(runners)))
+
+
+@scenario
 async def images(client: Client, sizes: list[int]) -> Any:
     """Images, decoded and hashed."""
     report = []

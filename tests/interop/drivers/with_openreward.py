@@ -66,10 +66,11 @@ def own(function: Scenario) -> Scenario:
 @own
 async def extras(client: Openreward) -> Any:
     """What it asks of a server and of a session beyond ORS."""
-    env = client.environment("probe")
+    env, owned = client.environment("probe"), client.environment("someone/probe")
     report = {
         "list_required_secrets": await attempt(env.list_required_secrets()),
-        "owned list_required_secrets": await attempt(client.environment("someone/probe").list_required_secrets()),
+        "owned list_required_secrets": await attempt(owned.list_required_secrets()),
+        "get_task_difficulty": await attempt(owned.get_task_difficulty(split="test")),
         "supports_score_group": await attempt(env.supports_score_group()),
         "prompt without a session": await attempt(env.get_prompt(client.task("probe", {}))),
     }
