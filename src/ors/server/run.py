@@ -62,7 +62,10 @@ def run(app: Any, application: Application, host: str, port: int, *, has_keys: b
             ws="none",
         )
         server = _Uvicorn(config)
-        with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
+        with (
+            contextlib.suppress(SystemExit),  # uvicorn's own, with another code, when the address is in use
+            asyncio.Runner(loop_factory=config.get_loop_factory()) as runner,
+        ):
             runner.run(_serve(server, application))
     finally:
         capture.uninstall()
