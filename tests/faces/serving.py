@@ -1,0 +1,83 @@
+"""Served by `Server.run` in a process of its own: `python -m faces.serving SETTINGS`, a JSON object."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from ors import Server
+from served import wait_until
+
+from .probes import Odd, Probe, Slow
+from .wire import Page
+
+__all__ = ["Process"]
+
+TESTS = Path(__file__).resolve().parents[1]
+
+
+class Process:
+    """The process, a client for it, and what it logged. A context manager that leaves nothing behind."""
+
+    def __init__(self, folder: Path, **settings: Any) -> None:
+        self.log_file = folder / "log"
+        self.output_file = folder / "output"
+        with self.log_file.open("w") as log, self.output_file.open("w") as output:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "faces.serving", json.dumps(settings)], cwd=TESTS, stdout=output, stderr=log
+            )
+        try:
+            self.url = wait_until(self._address, within_s=30, what="an address in the log")
+        except BaseException:
+            self.process.kill()
+            raise
+        keys = settings.get("api_keys")
+        self.client = httpx.Client(base_url=self.url, timeout=30, headers={"X-API-Key": keys[0]} if keys else None)
+        self.client.event_hooks["response"] = [self._judge]
+        self.page = Page(self.client.get("/openapi.json").json())
+
+    def _judge(self, answer: httpx.Response) -> None:
+        if answer.request.url.path == "/openapi.json":
+            return
+        if not answer.headers.get("content-type", "").startswith("text/event-stream"):
+            answer.read()
+        self.page.judge(answer)
+
+    def __enter__(self) -> Process:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.client.close()
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+
+    @property
+    def log(self) -> str:
+        """What it has logged."""
+        return self.log_file.read_text()
+
+    def _address(self) -> str | None:
+        assert self.process.poll() is None, self.log
+        found = re.search(r"http://127\.0\.0\.1:\d+", self.log)
+        return found[0] if found else None
+
+    def send(self, number: signal.Signals = signal.SIGTERM) -> None:
+        """Send a signal."""
+        self.process.send_signal(number)
+
+    def stop(self) -> int:
+        """End it in order; returns its exit code."""
+        self.send()
+        return self.process.wait(30)
+
+
+if __name__ == "__main__":
+    Server([Probe, Slow, Odd], **json.loads(sys.argv[1])).run("127.0.0.1", 0)
