@@ -105,8 +105,11 @@ class RemoteHost:
         try:
             await host._connect(ours)
         except BaseException:
+            # what the exit of the process sets off does the rest, also when this is cancelled once more
+            host._closing = True
             host._kill()
-            await host.close()
+            host._link.abort()
+            await asyncio.shield(host._exited)
             raise
         return host
 
