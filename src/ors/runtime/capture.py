@@ -79,10 +79,10 @@ class _Tee(io.TextIOBase):
 
 
 def install() -> None:
-    """Replace the standard streams of this process; a second call does nothing."""
-    if not isinstance(sys.stdout, _Tee):
+    """Replace the standard streams of this process, where it has any; a second call does nothing."""
+    if sys.stdout is not None and not isinstance(sys.stdout, _Tee):
         sys.stdout = _Tee(sys.stdout)
-    if not isinstance(sys.stderr, _Tee):
+    if sys.stderr is not None and not isinstance(sys.stderr, _Tee):
         sys.stderr = _Tee(sys.stderr)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
+import sysconfig
 import threading
 import time
 from collections.abc import Callable
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["Watchdog", "blame"]
 
 logger = logging.getLogger("ors.runtime")
+_STANDARD = sysconfig.get_path("stdlib")
+_RUNTIME = __file__.removesuffix("watchdog.py")
 
 
 class Watchdog:
@@ -90,16 +93,28 @@ class Watchdog:
 
 
 def blame(thread: threading.Thread) -> str:
-    """Name the code that a thread is in: the call's label where there is one, and the innermost line of its file."""
+    """Name the code that a thread is in: the call's label where there is one, and the innermost line of the author's.
+
+    What the standard library does for it (waiting for a lock, reading from a socket) says less than who asked for it.
+    """
     frame = sys._current_frames().get(thread.ident or 0)
-    label, place = "", ""
+    label, place, inner = "", "", ""
     while frame is not None:
-        running = frame.f_locals.get("running")
-        if running is not None and hasattr(running, "work"):
-            label = f"'{running.work.label}'"
-            break
-        name = frame.f_code.co_filename
-        if not place and "/ors/runtime/" not in name and "/asyncio/" not in name:
-            place = f"{frame.f_code.co_qualname} ({name.rsplit('/', 1)[-1]}:{frame.f_lineno})"
+        code = frame.f_code
+        name = code.co_filename
+        if name.startswith(_RUNTIME):
+            running = frame.f_locals.get("running")
+            if running is not None:
+                label = f"'{running.work.label}'"
+                break
+        elif not place:
+            here = f"{code.co_qualname} ({name.rsplit('/', 1)[-1]}:{frame.f_lineno})"
+            inner = inner or here
+            if not _is_standard(name):
+                place = here
         frame = frame.f_back
-    return " in ".join(part for part in (label, place) if part) or "something"
+    return " in ".join(part for part in (label, place or inner) if part) or "something"
+
+
+def _is_standard(name: str) -> bool:
+    return name.startswith(("<", _STANDARD)) and "site-packages" not in name
