@@ -141,6 +141,9 @@ class LocalHost:
             if isinstance(task, Failure):
                 if self._sessions.get(session.id) is session:
                     del self._sessions[session.id]
+                    # calls that came before the answer wait for a session that will not be
+                    session.stop(task)
+                    session.close("not opened")
                 self._counts["failed"] += 1
                 return task
         if session.failure is not None:  # deleted while its task was looked up
