@@ -101,6 +101,16 @@ class Workshop(Environment):
             await asyncio.sleep(0.002)
         return said(f"held {self.count}")
 
+    @tool(timeout=0.05)
+    def ignore(self, go: str) -> ToolOutput:
+        """Heeds no time limit until there is a file."""
+        while not arrived(go):
+            try:
+                wait_for(go)
+            except BaseException:
+                pass
+        return said("late")
+
     @tool
     async def pid(self) -> ToolOutput:
         """The process that this runs in."""

@@ -157,7 +157,11 @@ class LocalHost:
 
     def perform(self, sid: str, principal: Principal, op: Op) -> asyncio.Future[Outcome]:
         session = self._sessions.get(sid)
-        if session is None or session.principal != principal or (op.env is not None and op.env != session.env):
+        if (
+            session is None
+            or (session.principal != principal and (op.kind == "reset" or not _acts_in(sid, principal)))
+            or (op.env is not None and op.env != session.env)
+        ):
             future: asyncio.Future[Outcome] = self._loop.create_future()
             future.set_result(self._misdirected(sid, session, principal, op.env))
             return future
@@ -165,7 +169,7 @@ class LocalHost:
 
     async def cancel(self, sid: str, principal: Principal, call_id: str) -> Document | Failure:
         session = self._sessions.get(sid)
-        if session is None or session.principal != principal:
+        if session is None or (session.principal != principal and not _acts_in(sid, principal)):
             return self._misdirected(sid, session, principal, None)
         return session.cancel(call_id)
 
@@ -181,7 +185,7 @@ class LocalHost:
     def touch(self, sid: str, principal: Principal) -> Awaitable[Failure | None]:
         future: asyncio.Future[Failure | None] = self._loop.create_future()
         session = self._sessions.get(sid)
-        if session is None or session.principal != principal:
+        if session is None or (session.principal != principal and not _acts_in(sid, principal)):
             future.set_result(self._misdirected(sid, session, principal, None))
         else:
             session.touched = self._clock()
@@ -287,14 +291,15 @@ class LocalHost:
         """Why this session cannot be asked by this principal under this environment's name."""
         if session is None:
             ended = self._ended.get(sid)
-            if ended is not None and _same_key(ended[2], principal.key):
+            if ended is not None and (_same_key(ended[2], principal.key) or _acts_in(sid, principal)):
                 return failure("session_ended", f"Session {ended[1]}")
             return failure("unknown_session", "Active environment not found; POST /create opens one")
-        if session.principal != principal and not (principal.kind == "agent" and principal.session == sid):
+        if session.principal != principal and not _acts_in(sid, principal):
             return failure("forbidden", "this session belongs to another key")
-        return failure(
-            "wrong_environment", f"this session is of environment '{session.env}', not '{env}'; use /{session.env}/…"
-        )
+        if env is not None and env != session.env:
+            words = f"this session is of environment '{session.env}', not '{env}'; use /{session.env}/…"
+            return failure("wrong_environment", words)
+        return failure("forbidden", "an agent's token is for the tools of its session")
 
     def _end(self, session: Session, why: str, answer: Failure | None = None) -> asyncio.Future[None]:
         """Take a session out of the directory, cut its calls and tear it down. Ends nothing twice."""
@@ -341,6 +346,11 @@ class LocalHost:
         for session in list(self._sessions.values()):
             if session.runs_on(author):
                 self._end(session, "lost: its event loop was blocked", answer)
+
+
+def _acts_in(sid: str, principal: Principal) -> bool:
+    """Whether a principal is the agent of this session: it may use its tools and no more."""
+    return principal.kind == "agent" and principal.session == sid
 
 
 def _same_key(a: str | None, b: str | None) -> bool:
