@@ -16,9 +16,8 @@ from ors import Environment, Server, Split, TextBlock, ToolOutput, tool
 # looks in a script's own folder first, this leads on to what is in the package.
 __path__ = pkgutil.extend_path([], "reasoning_gym")
 
-from reasoning_gym.factory import create_dataset
-
-from reasoning_gym import algebra, algorithmic, arithmetic, games, geometry, graphs, logic  # noqa: F401 - they register
+# Each of the others registers its data sets with the factory.
+from reasoning_gym import algebra, algorithmic, arithmetic, factory, games, geometry, graphs, logic  # noqa: F401
 
 # Item i of a data set with the seed s is made from the seed s + i: ranges that do not meet share no item.
 SEEDS = {"train": range(1_000_000), "test": range(1_000_000, 1_010_000)}
@@ -27,7 +26,7 @@ SEEDS = {"train": range(1_000_000), "test": range(1_000_000, 1_010_000)}
 @functools.cache
 def items(data_set: str, split: str) -> Any:
     """The items of a split, each generated when it is asked for."""
-    return create_dataset(data_set, seed=SEEDS[split].start, size=len(SEEDS[split]))
+    return factory.create_dataset(data_set, seed=SEEDS[split].start, size=len(SEEDS[split]))
 
 
 class _DataSet(Environment):

@@ -37,23 +37,23 @@ class Served:
 
 
 @pytest.fixture(scope="module")
-def serve() -> Generator[Callable[[str], Served]]:
-    """Serve an example by its name; a server runs until the tests of the module end."""
+def serve() -> Generator[Callable[..., Served]]:
+    """Serve an example by its name, by running its file or as another launcher does.
 
-    class Launched(load("serving").ServerProcess):
-        launcher = str(Path(__file__).with_name("run_example.py"))
+    A server runs until the tests of the module end, and has to end well.
+    """
+    base = load("serving").ServerProcess
+    running: dict[tuple[str, str], Served] = {}
 
-    running: dict[str, Served] = {}
-
-    def start(name: str) -> Served:
-        if name not in running:
-            module = load(name)
-            running[name] = Served(module, Launched(EXAMPLES / f"{name}.py"))
-            running[name].process.wait_until_ready()
-        return running[name]
+    def start(name: str, launcher: str = "run_example.py") -> Served:
+        if (name, launcher) not in running:
+            launched = type("Launched", (base,), {"launcher": str(Path(__file__).with_name(launcher))})
+            running[name, launcher] = Served(load(name), launched(EXAMPLES / f"{name}.py"))
+            running[name, launcher].process.wait_until_ready()
+        return running[name, launcher]
 
     yield start
-    codes = {name: served.process.stop() for name, served in running.items()}
+    codes = {key: served.process.stop() for key, served in running.items()}
     for served in running.values():
         served.process.__exit__(None, None, None)
     assert codes == dict.fromkeys(codes, 0)
