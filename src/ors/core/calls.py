@@ -94,10 +94,11 @@ class ResultStore:
         self._spill_over = spill_over
         self.memory = 0
         self.disk = 0
-        # three queues in step: a tuple for each result would give the garbage collector a million things to look at
-        self._times: deque[float] = deque()
-        self._logs: deque[CallLog] = deque()
-        self._ids: deque[str] = deque()
+        # what was kept since the last sweep, and before that sweep by sweep; each is two lists in step, since a tuple
+        # for each result would give the garbage collector a million things to look at
+        self._logs: list[CallLog] = []
+        self._ids: list[str] = []
+        self._older: deque[tuple[float, list[CallLog], list[str]]] = deque()
 
     @property
     def full(self) -> bool:
@@ -106,7 +107,6 @@ class ResultStore:
 
     def keep(self, log: CallLog, call_id: str, outcome: Outcome) -> Any:
         """Account for a result and return what the log keeps in its place."""
-        self._times.append(self._clock() + self._keep_s)
         self._logs.append(log)
         self._ids.append(call_id)
         if isinstance(outcome, ToolOutcome) and len(outcome.body) > self._spill_over:
@@ -127,9 +127,14 @@ class ResultStore:
     def sweep(self) -> None:
         """Drop the results whose time is over."""
         now = self._clock()
-        while self._times and self._times[0] <= now:
-            self._times.popleft()
-            self._logs.popleft().forget_result(self._ids.popleft())
+        if self._ids:
+            # the youngest of them is as old as this sweep, so none is dropped early
+            self._older.append((now + self._keep_s, self._logs, self._ids))
+            self._logs, self._ids = [], []
+        while self._older and self._older[0][0] <= now:
+            _, logs, ids = self._older.popleft()
+            for log, call_id in zip(logs, ids, strict=True):
+                log.forget_result(call_id)
 
 
 def _size(outcome: Outcome) -> int:

@@ -6,6 +6,7 @@ value. Values under 8 characters are too common to mask.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
@@ -48,15 +49,22 @@ class Secrets(Mapping[str, str]):
 
     def hold(self) -> None:
         """Mask these values in every text from now on."""
-        _live.update(value for value in self._values.values() if len(value) >= _MIN_LENGTH)
+        _live.update(self._forms())
 
     def release(self) -> None:
         """Undo one `hold`."""
-        for value in self._values.values():
-            if len(value) >= _MIN_LENGTH:
-                _live[value] -= 1
-                if _live[value] <= 0:
-                    del _live[value]
+        for form in self._forms():
+            _live[form] -= 1
+            if _live[form] <= 0:
+                del _live[form]
+
+    def _forms(self) -> set[str]:
+        """The values as they stand in a text, and as they are quoted in one: in JSON, in what `repr` shows."""
+        long = [value for value in self._values.values() if len(value) >= _MIN_LENGTH]
+        quoted = [
+            form for value in long for form in (repr(value), json.dumps(value), json.dumps(value, ensure_ascii=False))
+        ]
+        return {*long, *(form[1:-1] for form in quoted)}
 
 
 def mask(text: str) -> str:

@@ -94,7 +94,7 @@ class Session(Turns):
     def begin(self, start: Start) -> None:
         """Open the episode in the background."""
         self._episode = self.offering.episode(start)
-        call = Call("", "setup", None)
+        call = Call("", "setup", None, started=self.started)
         self._shared = {"setup": call}
         self._take(call, self._episode.open(), limit=self._limits.setup_s)
 
@@ -198,6 +198,7 @@ class Session(Turns):
             future.set_result(failure("results_full", words, retry_after=limits.retry_after))
             return
         call = log.begin(call_id, name, op.input, remember=op.mode == "run_or_attach")
+        call.started = self.touched
         call.waiters.append(future)
         if self.phase is Phase.READY:
             limits.calls += 1
@@ -220,6 +221,7 @@ class Session(Turns):
         else:
             call = Call("", f"{kind}:{id(future)}", None)
             self._shared[call.name] = call
+        call.started = self.touched
         call.waiters.append(future)
         self._enqueue(call, lambda: self._plan(op))
 
@@ -248,7 +250,6 @@ class Session(Turns):
     def _enqueue(self, call: Call, plan: Callable[[], Any]) -> None:
         self._limits.calls += 1
         if self.phase is Phase.STARTING:
-            call.started = self._limits.clock()
             if self._waiting is None:
                 self._waiting = []
             self._waiting.append((call, plan))

@@ -72,7 +72,6 @@ class Turns:
 
     def _take(self, call: Call, planned: Any, limit: float | None = None) -> None:
         """Carry out what an episode planned for a call, when its turn comes."""
-        call.started = self._limits.clock()
         if type(planned) is Work:
             work = planned
         elif isinstance(planned, Generator):

@@ -130,7 +130,9 @@ class Request:
             raise RequestError(
                 "unsupported_media_type", f"the body is {self.header(b'content-type')[:100]!r}; send application/json"
             )
-        body = await self.body()
+        body = self._body
+        if body is None:
+            body = self._body = await self._read()
         try:
             value = load(body)
         except JSONTextError as exc:

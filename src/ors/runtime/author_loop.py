@@ -43,7 +43,6 @@ class AuthorLoop:
     def __init__(self, owner: asyncio.AbstractEventLoop, name: str, finished: Callable[[Running, Any], None]) -> None:
         self._owner = owner
         self._finished = finished
-        self._tasks: set[asyncio.Task[None] | None] = set()
         self._farewell: asyncio.Task[None] | None = None
         self._pending: set[Running] = set()
         self._ending = False
@@ -115,7 +114,7 @@ class AuthorLoop:
     def _start(self, running: Running | None) -> None:
         while running is not None:
             if (barred := running.barred()) is None:
-                self._tasks.add(self.loop.create_task(self._attend(running), context=running.context))
+                running.task = self.loop.create_task(self._attend(running), context=running.context)
                 return
             running.discard()
             # what comes after the rest of a synchronous work is a lane's, and is seen to where the result is delivered
@@ -125,7 +124,7 @@ class AuthorLoop:
 
     async def _attend(self, running: Running) -> None:
         OUTPUT.set(running.output)
-        task = running.task = asyncio.current_task()
+        running.attended = True
         if not running.begun:
             running.begun = True
             if running.seconds is not None:
@@ -139,14 +138,13 @@ class AuthorLoop:
         except BaseException as exc:
             # nothing an author raises may reach the loop: SystemExit would stop it, CancelledError would be lost
             result = running.uncaught(exc)
-        self._tasks.discard(task)
         if running.work.is_async:
             self._start(running.ended(result))
         self._outbox.post_from(self.loop, (running, result))
 
     def _cancel(self, running: Running) -> None:
-        # a task has set itself there with its first step: one that is cancelled before it never says that it has ended
-        if running.task is not None:
+        # a task that is cancelled before its first step would never say that it has ended; it sees for itself
+        if running.task is not None and running.attended:
             running.task.cancel()
 
     def _abandon(self, running: Running) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import logging.handlers
+import os
 import queue
 import sys
 import time
@@ -18,6 +19,7 @@ from ors.core.secrets import mask
 
 __all__ = ["ConsoleFormatter", "JSONFormatter", "Logs"]
 
+_LAST_WORDS_S = 5.0
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "color_message"}
 
 
@@ -38,7 +40,9 @@ class JSONFormatter(logging.Formatter):
         }
         if record.exc_info and record.exc_info[1] is not None:
             line["exception"] = "".join(traceback.format_exception(record.exc_info[1]))
-        return mask(json.dumps(line, ensure_ascii=False, default=str))
+        # before they are quoted, since quoting changes how a secret is spelt
+        masked = {key: mask(value) if isinstance(value, str) else value for key, value in line.items()}
+        return mask(json.dumps(masked, ensure_ascii=False, default=str))
 
 
 class ConsoleFormatter(logging.Formatter):
@@ -66,15 +70,41 @@ class _Queue(logging.handlers.QueueHandler):
             pass
 
 
+class _Writer(logging.Handler):
+    """Writes lines past Python's own buffers and their locks: a reader who stops must not keep the process from ending."""
+
+    def __init__(self, stream: Any) -> None:
+        super().__init__()
+        self._stream = stream
+        try:
+            self._fd: int | None = stream.fileno()
+        except (AttributeError, OSError, ValueError):  # a stand-in for a stream
+            self._fd = None
+
+    def createLock(self) -> None:  # noqa: N802 - the name in logging
+        self.lock = None  # one thread writes
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = f"{record.getMessage()}\n"
+        try:
+            if self._fd is None:
+                self._stream.write(text)
+                return
+            rest = text.encode("utf-8", "backslashreplace")
+            while rest:
+                rest = rest[os.write(self._fd, rest) :]
+        except (OSError, ValueError):  # nobody can be told
+            pass
+
+
 class Logs:
     """Configures the logging of a server process; `close` writes what is left and undoes it."""
 
     def __init__(self, level: str, kind: str) -> None:
-        stream = logging.StreamHandler(sys.stderr)
-        stream.setFormatter(logging.Formatter("%(message)s"))
-        self._handler = _Queue(queue.Queue(50_000))
+        self._lines: queue.Queue[Any] = queue.Queue(50_000)
+        self._handler = _Queue(self._lines)
         self._handler.setFormatter(JSONFormatter() if kind == "json" else ConsoleFormatter())
-        self._listener = logging.handlers.QueueListener(self._handler.queue, stream)
+        self._listener = logging.handlers.QueueListener(self._lines, _Writer(sys.stderr))
         self._listener.start()
         self._root = logging.getLogger()
         self._before = self._root.level
@@ -84,7 +114,13 @@ class Logs:
         logging.getLogger("uvicorn").setLevel(max(logging.WARNING, self._root.level))
 
     def close(self) -> None:
-        """Write what is left."""
+        """Write what is left, if anybody reads it."""
         self._root.removeHandler(self._handler)
         self._root.setLevel(self._before)
-        self._listener.stop()
+        # whoever should read the lines may have stopped, and the process must end all the same
+        thread: Any = self._listener._thread
+        try:
+            self._lines.put(None, timeout=_LAST_WORDS_S)
+        except queue.Full:
+            return
+        thread.join(_LAST_WORDS_S)

@@ -141,7 +141,8 @@ class EventStream(msgspec.Struct, eq=False):
 
 async def send_whole(send: Any, events: bytes) -> None:
     """A stream that is complete: one write."""
-    headers = [*START_HEADERS, (b"content-length", b"%d" % len(events))]
+    # nothing can be cached or held back of what is whole, so the headers that forbid it are left out
+    headers = [START_HEADERS[0], (b"content-length", b"%d" % len(events))]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
     await send({"type": "http.response.body", "body": events})
 
