@@ -75,6 +75,7 @@ def middle(samples: list[Sample], metric: str) -> float:
     return float(median(getattr(sample, metric) for sample in samples))
 
 
+AFTER_S = 20
 LONG_S = 66
 """Longer than results are kept for (60 s), so that forgetting them is paid for."""
 
@@ -102,6 +103,6 @@ def measure_long(subjects: Iterable[Subject]) -> dict[str, Long]:
             before = server.rss_kib()
             whole = load.run(LONG_S, ASYNC.connections)
             at_60 = server.rss_kib()
-            after = load.run(20, ASYNC.connections)
+            after = load.run(AFTER_S, ASYNC.connections)
             results[subject.name] = Long(whole, after, before, at_60, server.rss_kib())
     return results
