@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import contextvars
 import itertools
 import logging
 import threading
 import time
 import weakref
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Coroutine, Generator
+from types import CoroutineType, coroutine
 from typing import TYPE_CHECKING, Any
 
 from ors.runtime.capture import OUTPUT
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["AuthorLoop"]
 
 logger = logging.getLogger("ors.runtime")
+_AT_A_STRETCH = 256
 _numbers = itertools.count(1)
 _alive: weakref.WeakSet[AuthorLoop] = weakref.WeakSet()
 
@@ -47,6 +51,8 @@ class AuthorLoop:
         self._pending: set[Running] = set()
         self._ending = False
         self.loop = _new_loop()
+        self._ready: deque[Running] = deque()
+        self._carrier: asyncio.Task[None] | None = None
         self.lost = False
         self.answered = 0.0
         self._asked = 0.0
@@ -109,47 +115,70 @@ class AuthorLoop:
         if before is not None and not before.over:
             before.next = running
         else:
-            self._start(running)
+            self._ready.append(running)
+            if self._carrier is None:
+                self._carry()
 
-    def _start(self, running: Running | None) -> None:
-        while running is not None:
-            if (barred := running.barred()) is None:
-                running.task = self.loop.create_task(self._attend(running), context=running.context)
-                return
-            running.discard()
+    def _carry(self) -> None:
+        self._carrier = self.loop.create_task(self._carry_on())
+
+    async def _carry_on(self) -> None:
+        """Run what is ready, one after another, for as long as nothing has to wait.
+
+        A work that waits keeps this task for itself; another task then carries the rest. So works that end without
+        waiting cost no task each, and `asyncio.current_task()` is one and the same for all of a work.
+        """
+        task, ready = self._carrier, self._ready
+        assert task is not None
+        self.loop.call_soon(self._relieve, task)
+        carried = 0
+        while ready and self._carrier is task and carried < _AT_A_STRETCH and not task.cancelling():
+            carried += 1
+            running = ready.popleft()
+            result = running.barred()
+            if result is None:
+                running.task = task
+                result = await self._attend(running)
+            else:
+                running.discard()
             # what comes after the rest of a synchronous work is a lane's, and is seen to where the result is delivered
-            following = running.ended(barred) if running.work.is_async else None
-            self._outbox.post_from(self.loop, (running, barred))
-            running = following
+            following = running.ended(result) if running.work.is_async else None
+            if following is not None:
+                ready.appendleft(following)
+                if self._carrier is None:
+                    self._carry()
+            self._outbox.post_from(self.loop, (running, result))
+        self._relieve(task)
 
-    async def _attend(self, running: Running) -> None:
-        OUTPUT.set(running.output)
-        running.attended = True
+    def _relieve(self, task: asyncio.Task[None]) -> None:
+        """A task carries no further: it has ended, or a work waits in it. Another one takes the rest."""
+        if self._carrier is task:
+            self._carrier = None
+            if self._ready:
+                self._carry()
+
+    async def _attend(self, running: Running) -> Any:
         if not running.begun:
             running.begun = True
             if running.seconds is not None:
                 self._outbox.post((running, BEGUN))
         try:
-            if running.cut is None:
-                result = await running.awaitable()
-            else:
-                running.discard()
-                result = running.barred()
+            return await _within(running.context, running)
         except BaseException as exc:
             # nothing an author raises may reach the loop: SystemExit would stop it, CancelledError would be lost
-            result = running.uncaught(exc)
-        if running.work.is_async:
-            self._start(running.ended(result))
-        self._outbox.post_from(self.loop, (running, result))
+            return running.uncaught(exc)
 
     def _cancel(self, running: Running) -> None:
-        # a task that is cancelled before its first step would never say that it has ended; it sees for itself
-        if running.task is not None and running.attended:
+        # one that has not begun sees for itself that it is cut; of the others only those that wait are met here
+        if running.task is not None and not running.over:
+            self._relieve(running.task)
             running.task.cancel()
 
     def _abandon(self, running: Running) -> None:
-        if not running.over:
-            self._start(running.ended(None))
+        if not running.over and (following := running.ended(None)) is not None:
+            self._ready.append(following)
+            if self._carrier is None:
+                self._carry()
 
     def _deliver(self, item: tuple[Running, Any]) -> None:
         running, result = item
@@ -185,6 +214,37 @@ class AuthorLoop:
         except BaseException:
             logger.exception("closing asynchronous generators of author code failed")
         self.loop.close()
+
+
+def _open(running: Running) -> Coroutine[Any, Any, Any]:
+    OUTPUT.set(running.output)
+    started = running.awaitable()
+    return started if type(started) is CoroutineType else _settle(started)
+
+
+async def _settle(awaitable: Any) -> Any:
+    return await awaitable
+
+
+@coroutine
+def _within(context: contextvars.Context, running: Running) -> Generator[Any, Any, Any]:
+    """Await a work in a context of its own, whatever task it is awaited in."""
+    work = context.run(_open, running)
+    step: Callable[..., Any] = work.send
+    value: Any = None
+    while True:
+        try:
+            waits_for = context.run(step, value)
+        except StopIteration as stop:
+            return stop.value
+        try:
+            value = yield waits_for
+            step = work.send
+        except GeneratorExit:
+            context.run(work.close)
+            raise
+        except BaseException as exc:
+            step, value = work.throw, exc
 
 
 @atexit.register

@@ -61,7 +61,6 @@ class Running(msgspec.Struct, eq=False):
     limit: asyncio.TimerHandle | None = None
     queued: float = 0.0
     begun: bool = False
-    attended: bool = False
     cut: str | None = None
     over: bool = False
     done: bool = False
