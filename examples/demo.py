@@ -171,7 +171,7 @@ Where to look next
   examples/sealed_answers.py  a secret that each session brings
   examples/museum.py          a folder of files
   examples/driver.py          the protocol from the other side: how these episodes were played
-Each of them is served by running it: .venv/bin/python examples/lights_out.py, then http://127.0.0.1:8080/docs"""
+To serve one: .venv/bin/ors serve examples/lights_out.py, then open http://127.0.0.1:8080/docs"""
 
 
 def main() -> int:
