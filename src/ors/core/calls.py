@@ -12,17 +12,23 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import logging
+import os
 import tempfile
 from collections import deque
 from collections.abc import Callable
-from typing import Any, BinaryIO
+from typing import Any
 
 import msgspec
 
+from ors.core.failures import failure
 from ors.core.ports import Outcome, ToolOutcome, Work
 
 __all__ = ["Call", "CallLog", "ResultStore", "digest_of"]
 
+logger = logging.getLogger("ors.session")
+
+_FILE_SIZE = 64 << 20
 _OVERHEAD = 400  # what a kept result costs beside its body: its id, its entries, its objects
 
 
@@ -49,8 +55,8 @@ class Call(msgspec.Struct, eq=False):
     ended: bool = False
 
     def same(self, name: str, value: Any) -> bool:
-        """Whether a repeat asks for the same thing."""
-        return self.name == name and (self.input == value or digest_of(self.name, self.input) == digest_of(name, value))
+        """Whether a repeat asks for the same thing. Compared as JSON: in Python 1, 1.0 and True are equal."""
+        return self.name == name and digest_of(name, self.input) == digest_of(name, value)
 
     def attached(self) -> bool:
         """Whether anybody still waits; forgets those who left."""
@@ -58,21 +64,53 @@ class Call(msgspec.Struct, eq=False):
         return bool(self.waiters)
 
 
+class _File:
+    """An unlinked file that holds many results, one after another: a descriptor for each would soon be too many."""
+
+    __slots__ = ("_file", "live", "size")
+
+    def __init__(self) -> None:
+        self._file: Any = tempfile.TemporaryFile(prefix="ors-results-", buffering=0)  # noqa: SIM115 - closed below
+        self.size = 0
+        self.live = 0
+
+    def append(self, body: bytes) -> int:
+        """Write a body at the end and return where it begins. Raises OSError when there is no room."""
+        start, rest = self.size, memoryview(body)
+        while rest:
+            rest = rest[os.pwrite(self._file.fileno(), rest, start + len(body) - len(rest)) :]
+        self.size += len(body)
+        self.live += 1
+        return start
+
+    def read(self, start: int, size: int) -> bytes:
+        parts = []
+        while size and (part := os.pread(self._file.fileno(), size, start)):
+            parts.append(part)
+            start, size = start + len(part), size - len(part)
+        return b"".join(parts)
+
+    def close(self) -> None:
+        self._file.close()
+
+
 class _Kept:
     """A result on disk."""
 
-    __slots__ = ("file", "finished", "reward", "size")
+    __slots__ = ("file", "finished", "reward", "size", "start")
 
-    def __init__(self, outcome: ToolOutcome) -> None:
-        self.file: BinaryIO = tempfile.TemporaryFile(prefix="ors-result-")  # noqa: SIM115 - closed when forgotten
-        self.file.write(outcome.body)
+    def __init__(self, file: _File, outcome: ToolOutcome) -> None:
+        self.start = file.append(outcome.body)
         self.size = len(outcome.body)
+        self.file = file
         self.reward = outcome.reward
         self.finished = outcome.finished
 
-    def outcome(self) -> ToolOutcome:
-        self.file.seek(0)
-        return ToolOutcome(self.file.read(), self.reward, self.finished)
+    def outcome(self) -> Outcome:
+        try:
+            return ToolOutcome(self.file.read(self.start, self.size), self.reward, self.finished)
+        except OSError as exc:
+            return failure("call_forgotten", f"the call ran; its result cannot be read back: {exc.strerror}", ran="yes")
 
 
 class ResultStore:
@@ -92,6 +130,7 @@ class ResultStore:
         self._max_memory = max_memory
         self._max_disk = max_disk
         self._spill_over = spill_over
+        self._file: _File | None = None
         self.memory = 0
         self.disk = 0
         # what was kept since the last sweep, and before that sweep by sweep; each is two lists in step, since a tuple
@@ -110,17 +149,31 @@ class ResultStore:
         self._logs.append(log)
         self._ids.append(call_id)
         if isinstance(outcome, ToolOutcome) and len(outcome.body) > self._spill_over:
-            kept = _Kept(outcome)
-            self.disk += kept.size
-            return kept
+            try:
+                return self._spill(outcome)
+            except OSError as exc:  # no room, no descriptors: the result is no less the call's
+                logger.warning("a result of %d bytes stays in memory: %s", len(outcome.body), exc)
         self.memory += _size(outcome)
         return outcome
+
+    def _spill(self, outcome: ToolOutcome) -> _Kept:
+        file = self._file
+        if file is None or file.size >= _FILE_SIZE:
+            file = self._file = _File()
+        kept = _Kept(file, outcome)
+        self.disk += kept.size
+        return kept
 
     def release(self, kept: Any) -> None:
         """A kept result is dropped."""
         if isinstance(kept, _Kept):
+            file = kept.file
             self.disk -= kept.size
-            kept.file.close()
+            file.live -= 1
+            if not file.live:
+                file.close()
+                if file is self._file:
+                    self._file = None
         else:
             self.memory -= _size(kept)
 
@@ -157,7 +210,7 @@ class CallLog:
         kept = self._ended.get(call_id)
         if kept is None:
             return None
-        return kept.outcome() if isinstance(kept, _Kept) else kept
+        return kept.outcome() if type(kept) is _Kept else kept
 
     def knows(self, call_id: str) -> bool:
         """Whether a call with this id was ever asked for, unless the server made the id itself and has forgotten it."""

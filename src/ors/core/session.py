@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import enum
 import logging
-from collections.abc import Callable
 from typing import Any
 
 from ors.core.calls import Call, CallLog
@@ -21,15 +20,18 @@ from ors.core.ports import (
     Op,
     Outcome,
     Principal,
+    Script,
     Start,
     ToolOutcome,
     Work,
 )
-from ors.core.turns import FINISHED, Runner, Turns, nothing
+from ors.core.turns import FINISHED, Runner, Turns, nothing, play
 
 __all__ = ["Phase", "Session"]
 
 logger = logging.getLogger("ors.session")
+
+_STEPS = frozenset(["reset", "step", "state"])
 
 
 class Phase(enum.Enum):
@@ -87,16 +89,20 @@ class Session(Turns):
         self._shared: dict[str, Call] | None = None
         self._prompt: Document | None = None
         self._over: asyncio.Future[None] | None = None
-        self._waiting: list[tuple[Call, Callable[[], Any]]] | None = None
+        self._waiting: list[tuple[Call, Op]] | None = None
 
     # What may be asked
 
     def begin(self, start: Start) -> None:
         """Open the episode in the background."""
-        self._episode = self.offering.episode(start)
-        call = Call("", "setup", None, started=self.started)
+        call = Call("", "setup", None, started=self._limits.clock())
         self._shared = {"setup": call}
-        self._take(call, self._episode.open(), limit=self._limits.setup_s)
+        try:
+            self._episode = self.offering.episode(start)
+            planned = self._episode.open()
+        except Exception as exc:
+            planned = self._broken(exc)
+        self._take(call, planned, limit=self._limits.setup_s)
 
     def perform(self, op: Op) -> asyncio.Future[Outcome]:
         """Ask something of the session."""
@@ -190,8 +196,7 @@ class Session(Turns):
             future.set_result(FINISHED)
             return
         if limits.calls >= limits.max_calls:
-            words = f"{limits.calls} calls are running, as many as this server allows"
-            future.set_result(failure("too_many_calls", words, retry_after=limits.retry_after))
+            future.set_result(self._too_many())
             return
         if limits.store.full:
             words = "the results kept for reconnection take all the room they may"
@@ -202,13 +207,20 @@ class Session(Turns):
         call.waiters.append(future)
         if self.phase is Phase.READY:
             limits.calls += 1
-            self._take(call, self._episode.call(name, op.input))
+            try:
+                planned = self._episode.call(name, op.input)
+            except Exception as exc:
+                planned = self._broken(exc)
+            self._take(call, planned)
         else:
-            self._enqueue(call, lambda: self._episode.call(name, op.input))
+            self._enqueue(call, op)
 
     def _ask(self, op: Op, future: asyncio.Future[Outcome]) -> None:
         """A prompt, a list of tools, a step: whoever asks while it is under way gets the same answer."""
-        kind = op.kind
+        kind, limits = op.kind, self._limits
+        if (kind in _STEPS) is not (self.offering.spec.kind == "steps"):
+            future.set_result(failure("not_supported", f"'{self.env}' is not played by {kind}"))
+            return
         if self._shared is None:
             self._shared = {}
         if kind in ("prompt", "tools", "state"):
@@ -217,29 +229,41 @@ class Session(Turns):
                 current.waiters.append(future)
                 return
             call = Call("", kind, None)
-            self._shared[kind] = call
+        elif limits.calls >= limits.max_calls:
+            future.set_result(self._too_many())
+            return
         else:
-            call = Call("", f"{kind}:{id(future)}", None)
-            self._shared[call.name] = call
+            call = Call("", kind, None)
+            call.name = f"{kind}:{id(call)}"
+        self._shared[call.name] = call
         call.started = self.touched
         call.waiters.append(future)
-        self._enqueue(call, lambda: self._plan(op))
+        self._enqueue(call, op)
+
+    def _too_many(self) -> Failure:
+        words = f"{self._limits.calls} calls are running, as many as this server allows"
+        return failure("too_many_calls", words, retry_after=self._limits.retry_after)
 
     def _plan(self, op: Op) -> Any:
         episode = self._episode
-        match op.kind:
-            case "prompt":
-                return episode.prompt()
-            case "tools":
-                return episode.tools()
-            case "state":
-                return episode.state()
-            case "step":
-                return episode.step(op.input, op.timeout_s)
-            case "reset":
-                return self._reset(op)
-            case _:
-                return failure("not_supported", f"a session does not know how to {op.kind}")
+        try:
+            match op.kind:
+                case "call":
+                    return episode.call(op.name or "", op.input)
+                case "prompt":
+                    return episode.prompt()
+                case "tools":
+                    return episode.tools()
+                case "state":
+                    return episode.state()
+                case "step":
+                    return episode.step(op.input, op.timeout_s)
+                case "reset":
+                    return self._reset(op)
+                case _:
+                    return failure("not_supported", f"a session does not know how to {op.kind}")
+        except Exception as exc:
+            return self._broken(exc)
 
     def _reset(self, op: Op) -> Any:
         self._latch = Latch()
@@ -247,14 +271,14 @@ class Session(Turns):
         self._prompt = None
         return self._episode.reset(op.start or Start())
 
-    def _enqueue(self, call: Call, plan: Callable[[], Any]) -> None:
+    def _enqueue(self, call: Call, op: Op) -> None:
         self._limits.calls += 1
         if self.phase is Phase.STARTING:
             if self._waiting is None:
                 self._waiting = []
-            self._waiting.append((call, plan))
+            self._waiting.append((call, op))
         else:
-            self._take(call, plan())
+            self._take(call, self._plan(op))
 
     def _finish(self, call: Call, outcome: Outcome) -> None:
         """A call has its outcome: keep it, and tell everybody who waits."""
@@ -270,7 +294,11 @@ class Session(Turns):
                 self._shared.pop(call.name, None)
                 self._shared = self._shared or None
             if call.name == "setup":
+                if call.running is not None:
+                    self._context = call.running.context
                 self._set_up(outcome)
+            elif call.name == "teardown":
+                self._torn_down(outcome)
             else:
                 self._limits.leave()
                 if isinstance(outcome, Document):
@@ -310,11 +338,11 @@ class Session(Turns):
             else:
                 self.phase = Phase.READY
         waiting, self._waiting = self._waiting or [], None
-        for call, plan in waiting:
+        for call, op in waiting:
             if self.failure is not None:
                 self._finish(call, self.failure)
             elif not call.ended:
-                self._take(call, plan())
+                self._take(call, self._plan(op))
 
     # The end
 
@@ -333,29 +361,29 @@ class Session(Turns):
         """Run the teardown, once, after what still runs, bounded in time. Answers when it is over."""
         if self._over is None:
             self._over = self._loop.create_future()
-            self._gate.enter(work := Work(nothing, label="teardown"), lambda _: self._tear_down(work, why))
+            call = Call("", "teardown", None)
+            call.work = Work(nothing, label="teardown")
+            self._gate.enter(call.work, lambda _: self._tear_down(call, why))
         if self.phase is Phase.ENDED:
             self._over.add_done_callback(self._clear)
         return self._over
 
-    def _tear_down(self, work: Work, why: str) -> None:
-        over = self._over
-        assert over is not None
+    def _tear_down(self, call: Call, why: str) -> None:
+        call.started = self._limits.clock()
+        call.script = self._release(why)
+        self._advance(call, None, self._limits.teardown_s)
 
-        def finish(outcome: Any) -> None:
-            if isinstance(outcome, Failure):
-                logger.warning("teardown of session %s (%s) failed: %s", self.id, self.env, outcome.detail)
-            over.set_result(None)
-
+    def _release(self, why: str) -> Script:
         # planned only now: code that ran until here may have made what there is to release
-        plan = self._episode.close(why) if self._episode is not None else None
-        if isinstance(plan, Work):
-            limit = self._limits.teardown_s
-            leave = self._gate.leave
-            self._runner.start(plan, self._home, self._context, finish, on_gone=lambda _: leave(work), limit=limit)
-        else:
-            self._gate.leave(work)
-            finish(plan)
+        if self._episode is None:
+            return Document(b"{}")
+        return (yield from play(self._episode.close(why)))
+
+    def _torn_down(self, outcome: Outcome) -> None:
+        assert self._over is not None
+        if isinstance(outcome, Failure):
+            logger.warning("teardown of session %s (%s) failed: %s", self.id, self.env, outcome.detail)
+        self._over.set_result(None)
 
     def _clear(self, _: Any) -> None:
         self._calls.close()

@@ -14,9 +14,9 @@ from ors.core.calls import Call
 from ors.core.failures import Failure, failure
 from ors.core.gate import Gate
 from ors.core.limits import Limits
-from ors.core.ports import Latch, Outcome, Work
+from ors.core.ports import Document, Latch, Outcome, Plan, Script, Work
 
-__all__ = ["FINISHED", "Runner", "Turns"]
+__all__ = ["FINISHED", "Runner", "Turns", "nothing", "play"]
 
 logger = logging.getLogger("ors.session")
 
@@ -51,7 +51,10 @@ class Runner(Protocol):
 
 
 class Turns:
-    """That part of a session by which its calls take turns; `_finish` is told the outcome of each, at least once."""
+    """That part of a session by which its calls take turns; `_finish` is told the outcome of each, at least once.
+
+    Works run in copies of the session's context, in which the setup has run.
+    """
 
     __slots__ = ("_context", "_gate", "_home", "_latch", "_limits", "_runner", "on_hung")
 
@@ -116,9 +119,8 @@ class Turns:
             self._finish(call, stop.value)
             return
         except Exception as exc:
-            logger.exception("a script of session %s failed", self.id)
             self._gate.leave(call.work)
-            self._finish(call, failure("internal", f"{type(exc).__name__}: {exc}", ran="unknown"))
+            self._finish(call, self._broken(exc))
             return
 
         result: list[Any] = []
@@ -129,29 +131,39 @@ class Turns:
             result.append(outcome)
 
         def gone(ended: bool) -> None:
+            if call.name == "setup" and not call.id:
+                self._context = running.context
             if call.ended or not ended:
                 call.script.close()
                 self._released(call, ended)
             else:
                 self._advance(call, result[0], limit)
 
+        # a limit that is given is the whole script's
+        left = None if limit is None else max(0.001, limit - (self._limits.clock() - call.started))
         running = call.running = self._runner.start(
             work,
             self._home,
             self._context,
             done,
             on_gone=gone,
-            limit=limit if limit is not None else (work.timeout or self._limits.call_s),
+            limit=left if left is not None else (work.timeout or self._limits.call_s),
         )
 
     def _released(self, call: Call, ended: bool) -> None:
         """The code of a call is gone, or has become a zombie."""
         assert call.work is not None
         running, call.running = call.running, None  # each knows the other: without a cycle, no work for the collector
-        self._gate.leave(call.work, running)
         if not ended and self.on_hung is not None:
+            # before others are let in: nothing more may run in a session that is lost
             words = f"'{call.work.label}' did not stop when it was cut; the session is lost"
             self.on_hung(self, failure("tool_hung", words, ran="yes"))
+        self._gate.leave(call.work, running)
+
+    def _broken(self, exc: Exception) -> Failure:
+        """Our own code failed where an episode plans: never the end of the session, and never without an answer."""
+        logger.error("planning in session %s failed", self.id, exc_info=exc)
+        return failure("internal", f"the server failed: {type(exc).__name__}", ran="unknown")
 
     def _cut(self, call: Call, answer: Failure) -> None:
         if call.running is not None:
@@ -159,6 +171,16 @@ class Turns:
         elif call.work is not None:
             self._gate.withdraw(call.work)
         self._finish(call, answer)
+
+
+def play(plan: Plan | None) -> Script:
+    """Carry out a plan within a script: `outcome = yield from play(episode.open())`."""
+    if isinstance(plan, Work):
+        outcome: Outcome = yield plan
+        return outcome
+    if isinstance(plan, Generator):
+        return (yield from plan)
+    return plan if plan is not None else Document(b"{}")
 
 
 def nothing() -> None:
