@@ -1,0 +1,558 @@
+"""Sessions: calls that run once, in order, until one says that the episode is over; a setup, a prompt and an end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+from collections.abc import Generator
+from typing import Any
+
+import pytest
+
+from ors.core.failures import failure
+from ors.core.ports import Document, Op, ToolOutcome, Work
+from ors.core.session import Phase
+from ors.runtime import RuntimeOptions
+
+from .play import Door, Stage, kind, said, theatre, until
+
+pytestmark = pytest.mark.anyio
+
+CONCURRENT = {"concurrent": True}
+EXCLUSIVE = {"exclusive": True}
+
+
+# Exactly once
+
+
+async def test_a_repeated_call_joins_the_first_and_later_gets_its_result() -> None:
+    door, stage = Door(), Stage()
+
+    def slow(input: Any) -> ToolOutcome:
+        door.wait()
+        return said(input, reward=1.0)
+
+    stage.tools["slow"] = slow
+    async with theatre(stage) as t:
+        first = t.call("slow", {"x": [1, 2]}, "mine")
+        await door.is_reached()
+        second = t.call("slow", {"x": [1, 2]}, "mine")
+        third = t.call("slow", call_id="mine", mode="attach")
+        door.opened.set()
+        assert await first == await second == await third == said({"x": [1, 2]}, reward=1.0)
+        assert await t.call("slow", {"x": [1, 2]}, "mine") == said({"x": [1, 2]}, reward=1.0)
+        assert stage.events.count("slow") == 1
+        assert t.session.stats[:3] == [1, 0, 1.0], "a repeat was counted"
+
+
+async def test_an_id_belongs_to_one_tool_and_one_input() -> None:
+    door = Door()
+    stage = Stage(a=lambda input: door.wait() or said(), b=lambda input: said())
+    async with theatre(stage) as t:
+        running = t.call("a", {"x": 1, "y": 2}, "mine")
+        await door.is_reached()
+        for name, input in [("b", {"x": 1, "y": 2}), ("a", {"x": True, "y": 2}), ("a", {"x": 1.0, "y": 2}), ("a", {})]:
+            assert kind(await t.call(name, input, "mine")) == "call_conflict"
+        same = t.call("a", {"y": 2, "x": 1}, "mine")
+        door.opened.set()
+        assert await running == await same == said()
+        assert kind(await t.call("a", {"x": 2}, "mine")) == "call_conflict"
+        assert stage.events.count("a") == 1
+
+
+async def test_a_result_that_is_no_longer_kept_is_never_made_again() -> None:
+    async with theatre(Stage(a=lambda input: said())) as t:
+        assert await t.call("a", {}, "mine") == said()
+        made = t.call("a", call_id="servers", mode="run")
+        assert await made == said()
+        assert await t.call("a", call_id="servers", mode="attach") == said()
+        t.clock.now += 59
+        t.store.sweep()
+        assert await t.call("a", {}, "mine") == said()
+        t.clock.now += 2
+        t.store.sweep()
+        forgotten = await t.call("a", {}, "mine")
+        assert (forgotten.kind, forgotten.ran) == ("call_forgotten", "yes")
+        assert kind(await t.call("a", {"x": 1}, "mine")) == "call_conflict"
+        assert kind(await t.call("a", call_id="servers", mode="attach")) == "unknown_call"
+        assert t.stage.events.count("a") == 2
+        assert (t.store.memory, t.store.disk) == (0, 0)
+
+
+async def test_attaching_never_starts_a_call() -> None:
+    async with theatre(Stage(a=lambda input: said())) as t:
+        assert kind(await t.call("a", call_id="never", mode="attach")) == "unknown_call"
+        assert "a" not in t.stage.events
+
+
+async def test_leaving_a_call_does_not_end_it() -> None:
+    door = Door()
+    async with theatre(Stage(a=lambda input: door.wait() or said("kept"))) as t:
+        asked = t.call("a", {}, "mine")
+        await door.is_reached()
+        asked.cancel()
+        assert t.session.busy == 1
+        door.opened.set()
+        await until(lambda: t.session.busy == 0)
+        assert await t.call("a", {}, "mine") == said("kept")
+        assert t.stage.events.count("a") == 1
+
+
+async def test_a_call_that_was_refused_may_be_asked_again() -> None:
+    door = Door()
+    async with theatre(Stage(a=lambda input: door.wait() or said()), max_calls=1) as t:
+        running = t.call("a")
+        refused = await t.call("a", {}, "mine")
+        assert (refused.kind, refused.retryable, refused.retry_after) == ("too_many_calls", True, 2.0)
+        assert refused.ran == "no"
+        door.opened.set()
+        await running
+        assert await t.call("a", {}, "mine") == said()
+
+
+async def test_a_full_store_refuses_new_calls_and_answers_old_ones() -> None:
+    stage = Stage(big=lambda input: said("x" * 1000))
+    async with theatre(stage, keep={"max_memory": 1200}) as t:
+        assert await t.call("big", {}, "mine") == said("x" * 1000)
+        assert kind(await t.call("big", {}, "other")) == "results_full"
+        assert await t.call("big", {}, "mine") == said("x" * 1000)
+        t.clock.now += 61
+        t.store.sweep()
+        assert await t.call("big", {}, "other") == said("x" * 1000)
+
+
+# The end of an episode
+
+
+async def test_after_the_end_nothing_is_called_and_nothing_paid() -> None:
+    stage = Stage(submit=lambda input: said(reward=1.0, finished=True), look=lambda input: said(reward=0.5))
+    async with theatre(stage) as t:
+        assert (await t.call("submit")).finished
+        for name in ("submit", "look"):
+            assert kind(await t.call(name)) == "episode_finished"
+        assert stage.events == ["setup", "submit"]
+        assert t.session.finished
+        assert t.session.stats[2] == 1.0
+
+
+@pytest.mark.parametrize("marks", [{}, EXCLUSIVE])
+async def test_calls_that_wait_when_the_episode_ends_never_run(marks: dict[str, Any]) -> None:
+    door, stage = Door(), Stage()
+
+    def submit(input: Any) -> ToolOutcome:
+        door.wait()
+        return said(reward=1.0, finished=True)
+
+    async def look(input: Any) -> ToolOutcome:
+        return said(reward=5.0)
+
+    stage.tools |= {"submit": (submit, marks), "look": (look, EXCLUSIVE), "sync": lambda input: said(reward=5.0)}
+    async with theatre(stage) as t:
+        first = t.call("submit")
+        await door.is_reached()
+        waiting = [t.call(name) for name in ("submit", "sync", "look", "submit", "look", "sync") * 100]
+        door.opened.set()
+        assert (await first).finished
+        assert {kind(outcome) for outcome in await asyncio.gather(*waiting)} == {"episode_finished"}
+        assert stage.events == ["setup", "submit"]
+        assert t.session.stats[2] == 1.0
+
+
+async def test_a_call_that_overlaps_with_the_last_one_is_paid_nothing() -> None:
+    door, stage = Door(), Stage(submit=(lambda input: said(reward=1.0, finished=True), CONCURRENT))
+
+    async def look(input: Any) -> ToolOutcome:
+        await door.wait_async()
+        return said(reward=5.0)
+
+    stage.tools["look"] = (look, CONCURRENT)
+    async with theatre(stage) as t:
+        overlapping = t.call("look", {}, "mine")
+        await door.is_reached()
+        assert (await t.call("submit")).finished
+        door.opened.set()
+        outcome = await overlapping
+        assert (outcome.kind, outcome.ran) == ("episode_finished", "yes")
+        assert await t.call("look", {}, "mine") == outcome, "the replay says something else"
+        assert t.session.stats[2] == 1.0
+
+
+# Setup
+
+
+async def test_what_is_asked_during_setup_waits_for_it() -> None:
+    door, stage = Door(), Stage(a=lambda input: said("a"))
+    stage.setup = door.wait
+    async with theatre(stage, begun=False) as t:
+        t.begin()
+        call, prompt, tools = t.call("a"), t.ask("prompt"), t.ask("tools")
+        await door.is_reached()
+        assert stage.events == ["setup"]
+        assert t.session.phase is Phase.STARTING
+        door.opened.set()
+        assert await call == said("a")
+        assert await prompt == Document(b'"prompt"')
+        assert await tools == Document(b'["a"]', "stage")
+        assert stage.events == ["setup", "a", "prompt", "tools"]
+
+
+async def test_a_setup_that_fails_is_torn_down_and_told_to_everybody(caplog: pytest.LogCaptureFixture) -> None:
+    door, stage = Door(), Stage(a=lambda input: said())
+
+    def setup() -> Any:
+        door.wait()
+        return failure("setup_failed", "no database", ran="yes")
+
+    stage.setup = setup
+    async with theatre(stage, begun=False) as t:
+        t.begin()
+        early = [t.call("a", {}, "mine"), t.ask("prompt")]
+        await door.is_reached()
+        door.opened.set()
+        late = lambda: [t.call("a"), t.ask("tools"), t.call("a", call_id="mine", mode="attach")]  # noqa: E731
+        for asked in early:
+            assert (await asked).detail == "no database"
+        for asked in late():
+            assert kind(await asked) == "setup_failed"
+        await until(lambda: stage.events[-1] == "teardown")
+        assert stage.events == ["setup", "close: setup_failed", "teardown"]
+        assert "setup of session" in caplog.text
+        await t.end()
+        assert stage.events[-1] == "teardown" and stage.events.count("teardown") == 1
+
+
+async def test_a_setup_over_its_time_is_cut_and_torn_down() -> None:
+    door, stage = Door(), Stage()
+
+    async def setup() -> None:
+        await door.wait_async()
+
+    stage.setup = setup
+    async with theatre(stage, begun=False, setup_s=0.1) as t:
+        t.begin()
+        assert kind(await t.ask("prompt")) == "setup_timeout"
+        await until(lambda: "teardown" in stage.events)
+
+
+async def test_deleting_during_setup_cuts_it_and_tears_down() -> None:
+    door, stage = Door(), Stage(a=lambda input: said())
+
+    async def setup() -> None:
+        await door.wait_async()
+        stage.events.append("setup went on")
+
+    stage.setup = setup
+    async with theatre(stage, begun=False) as t:
+        t.begin()
+        waiting = [t.call("a", {}, "mine"), t.ask("prompt")]
+        await door.is_reached()
+        await t.end()
+        for asked in waiting:
+            assert kind(await asked) == "session_ended"
+        assert stage.events == ["setup", "close: deleted", "teardown"]
+        assert kind(await t.call("a", {}, "mine")) == "session_ended"
+
+
+async def test_deleting_before_setup_has_begun_runs_none() -> None:
+    stage = Stage()
+    async with theatre(stage, begun=False) as t:
+        t.begin()
+        await t.end()
+        assert "setup" not in stage.events
+
+
+# The prompt
+
+
+async def test_the_prompt_is_computed_once() -> None:
+    door, stage = Door(), Stage()
+    stage.prompt = lambda: door.wait() or len(stage.events)
+    async with theatre(stage) as t:
+        asked = [t.ask("prompt") for _ in range(3)]
+        await door.is_reached()
+        asked[0].cancel()
+        door.opened.set()
+        assert await asked[1] == await asked[2] == Document(b"2")
+        assert await t.ask("prompt") == Document(b"2")
+        assert stage.events.count("prompt") == 1
+
+
+async def test_a_prompt_that_failed_may_be_asked_for_again() -> None:
+    stage = Stage()
+    answers: list[Any] = [failure("prompt_failed", "not yet"), "ready"]
+    stage.prompt = lambda: answers.pop(0)
+    async with theatre(stage) as t:
+        assert kind(await t.ask("prompt")) == "prompt_failed"
+        assert await t.ask("prompt") == Document(b'"ready"')
+
+
+# Cancelling one call
+
+
+async def test_a_running_call_can_be_cancelled() -> None:
+    door, stage = Door(), Stage(next=lambda input: said("next"))
+
+    async def slow(input: Any) -> None:
+        await door.wait_async()
+        stage.events.append("went on")
+
+    stage.tools["slow"] = slow
+    async with theatre(stage) as t:
+        running = t.call("slow", {}, "mine")
+        await door.is_reached()
+        assert t.session.cancel("mine") == Document(b'{"cancelled":true}')
+        assert kind(await running) == "call_cancelled"
+        assert t.session.cancel("mine") == Document(b'{"cancelled":false}')
+        assert kind(await t.call("slow", {}, "mine")) == "call_cancelled"
+        assert await t.call("next") == said("next")
+        assert kind(t.session.cancel("never")) == "unknown_call"
+        assert "went on" not in stage.events
+
+
+async def test_calls_that_wait_can_be_cancelled() -> None:
+    """In the chain of a tool, before an exclusive tool, behind one, and during setup."""
+    door, setup, stage = Door(), Door(), Stage()
+
+    async def slow(input: Any) -> ToolOutcome:
+        await door.wait_async()
+        return said("slow")
+
+    async def other(input: Any) -> ToolOutcome:
+        return said("other")
+
+    stage.tools |= {"slow": slow, "other": other, "last": (other, EXCLUSIVE)}
+    stage.setup = setup.wait
+    async with theatre(stage, RuntimeOptions(grace_s=0.05), begun=False) as t:
+        t.begin()
+        early = t.call("slow", {}, "early")
+        await setup.is_reached()
+        assert t.session.cancel("early") == Document(b'{"cancelled":true}')
+        assert kind(await early) == "call_cancelled"
+        setup.opened.set()
+        first = t.call("slow")
+        await door.is_reached()
+        chained = t.call("slow", {}, "chained")
+        exclusive = t.call("last", {}, "exclusive")
+        behind = t.call("other", {}, "behind")
+        for name, asked in [("chained", chained), ("exclusive", exclusive)]:
+            assert t.session.cancel(name) == Document(b'{"cancelled":true}')
+            assert kind(await asked) == "call_cancelled"
+        # nothing holds it back any more
+        assert await behind == said("other")
+        # and a call that was cancelled while it waited is no hung one, however long it goes on waiting
+        await asyncio.sleep(0.2)
+        assert t.hung == []
+        door.opened.set()
+        assert await first == said("slow")
+        assert stage.events.count("slow") == 1
+        assert await t.call("last") == said("other")
+
+
+# Deleting
+
+
+async def test_deleting_answers_everybody_and_tears_down_when_nothing_runs_any_more() -> None:
+    door, stage = Door(), Stage()
+
+    async def slow(input: Any) -> None:
+        try:
+            await door.wait_async()
+        finally:
+            await asyncio.sleep(0.05)
+            stage.events.append("slow left")
+
+    stage.tools |= {"slow": slow, "last": (lambda input: said(), EXCLUSIVE)}
+    async with theatre(stage) as t:
+        asked = [t.call("slow"), t.call("slow"), t.call("last"), t.ask("prompt")]
+        await door.is_reached()
+        ending = asyncio.ensure_future(t.end())
+        for one in asked:
+            assert kind(await one) == "session_ended"
+        await ending
+        assert stage.events == ["setup", "slow", "slow left", "close: deleted", "teardown"]
+        assert (t.store.memory, t.store.disk) == (0, 0)
+
+
+async def test_ending_twice_tears_down_once() -> None:
+    stage = Stage()
+    async with theatre(stage) as t:
+        await asyncio.gather(t.end(), t.end())
+        await t.end()
+        assert stage.events.count("teardown") == 1
+
+
+async def test_a_teardown_that_fails_or_takes_too_long_is_logged_and_over(caplog: pytest.LogCaptureFixture) -> None:
+    door = Door()
+    for teardown, words in [(lambda: 1 / 0, "ZeroDivisionError"), (door.wait_async, "took longer than its limit")]:
+        stage = Stage()
+        stage.teardown = teardown
+        async with theatre(stage, teardown_s=0.1) as t:
+            await t.end()
+        assert words in caplog.text
+
+
+async def test_a_teardown_may_be_a_script() -> None:
+    stage = Stage()
+    async with theatre(stage) as t:
+
+        def close(why: str) -> Generator[Work, Any, Any]:
+            for step in ("first", "second"):
+                yield Work(lambda step=step: stage.events.append(step), label=step)
+            return Document(b"{}")
+
+        t.session._episode.close = close
+        await t.end()
+        assert stage.events == ["setup", "first", "second"]
+
+
+# Tools that hang
+
+
+async def test_a_session_whose_tool_hangs_is_lost_and_nothing_more_runs_in_it() -> None:
+    stage = Stage(next=lambda input: said())
+    began, let_go = threading.Event(), threading.Event()
+
+    def hang(input: Any) -> None:
+        began.set()
+        while not let_go.is_set():
+            try:
+                let_go.wait(0.01)
+            except BaseException:
+                pass
+
+    stage.tools |= {"hang": (hang, {"timeout": 0.05}), "last": (lambda input: said(), EXCLUSIVE)}
+    stage.affinity = "session"
+    async with theatre(stage, RuntimeOptions(grace_s=0.1)) as t:
+        hung = t.call("hang")
+        waiting = [t.call("next"), t.call("last"), t.call("next"), t.ask("prompt")]
+        assert kind(await hung) == "tool_timeout"
+        for asked in waiting:
+            assert kind(await asked) == "tool_hung"
+        assert t.runtime.status()["zombies"] == ["hang"]
+        await t.session.close("hung")
+        assert stage.events == ["setup", "hang", "close: hung", "teardown"]
+        let_go.set()
+        await until(lambda: not t.runtime.zombies)
+
+
+# Scripts and plans
+
+
+async def test_a_script_holds_its_turn_and_may_end_itself() -> None:
+    stage = Stage(a=lambda input: said("a"))
+
+    def plan(input: Any) -> Generator[Work, Any, Any]:
+        first = yield Work(lambda: 1, label="one")
+        second = yield Work(lambda: first + 1, label="two")
+        return said(second)
+
+    stage.plans["script"] = plan
+    async with theatre(stage) as t:
+        before, script, after = t.call("a"), t.call("script"), t.call("a")
+        assert await asyncio.gather(before, script, after) == [said("a"), said(2), said("a")]
+
+
+async def test_a_script_that_is_cut_goes_no_further() -> None:
+    door, stage, seen = Door(), Stage(a=lambda input: said("a")), list[str]()
+
+    def plan(input: Any) -> Generator[Work, Any, Any]:
+        try:
+            yield Work(door.wait_async, label="wait", is_async=True)
+            seen.append("went on")
+        finally:
+            seen.append("closed")
+
+    stage.plans["script"] = plan
+    async with theatre(stage) as t:
+        script, after = t.call("script", {}, "mine"), t.call("a")
+        await door.is_reached()
+        t.session.cancel("mine")
+        assert kind(await script) == "call_cancelled"
+        assert await after == said("a")
+        assert seen == ["closed"]
+
+
+async def test_our_own_fault_is_an_answer_and_not_the_end(caplog: pytest.LogCaptureFixture) -> None:
+    def broken(input: Any) -> Any:
+        raise LookupError("ours")
+
+    def broken_script(input: Any) -> Generator[Work, Any, Any]:
+        yield Work(lambda: None, label="one")
+        raise LookupError("ours")
+
+    stage = Stage(a=lambda input: said("a"))
+    stage.plans |= {"plan": broken, "script": broken_script}
+    async with theatre(stage) as t:
+        for name in ("plan", "script"):
+            outcome = await t.call(name)
+            assert (outcome.kind, outcome.detail) == ("internal", "the server failed: LookupError")
+            assert await t.call("a") == said("a")
+        assert "LookupError: ours" in caplog.text
+        assert kind(await t.ask("terminal")) == "not_supported"
+        assert kind(await t.ask("step")) == "not_supported"
+
+
+# Limits and the rest
+
+
+async def test_a_limit_of_the_server_holds_where_the_tool_has_none() -> None:
+    door = Door()
+
+    async def slow(input: Any) -> ToolOutcome:
+        await door.wait_async()
+        return said("slow")
+
+    async with theatre(Stage(slow=slow, patient=(slow, {"timeout": 20.0})), call_s=0.1) as t:
+        patient = t.call("patient")
+        assert kind(await t.call("slow")) == "tool_timeout"
+        door.opened.set()
+        assert await patient == said("slow")
+
+
+async def test_context_variables_of_the_setup_are_seen_by_the_calls_of_their_session_only() -> None:
+    variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable")
+    stage = Stage(read=lambda input: said(variable.get("nothing")), write=lambda input: variable.set("w") and said())
+    names = iter(["first", "second"])
+
+    async def setup() -> None:
+        variable.set(next(names))
+
+    stage.setup = setup
+    async with theatre(stage) as t:
+        other = t.open()
+        other.begin(t.session._episode.start)
+        assert await t.call("read") == said("first")
+        assert await other.perform(Op("call", "x", "read", {})) == said("second")
+        assert (await t.call("write")) == said()
+        assert await t.call("read") == said("first")
+        assert variable.get("nothing") == "nothing"
+        other.stop(failure("session_ended", "Session deleted"))
+        await other.close("deleted")
+
+
+async def test_a_running_call_is_activity_while_somebody_waits_for_it() -> None:
+    door = Door()
+    async with theatre(Stage(slow=lambda input: door.wait() or said())) as t:
+        asked = t.call("slow")
+        await door.is_reached()
+        t.clock.now += 1000
+        assert t.session.active(t.clock.now, 5000)
+        assert not t.session.active(t.clock.now, 500), "the ceiling does not hold"
+        asked.cancel()
+        before = t.session.touched
+        assert not t.session.active(t.clock.now, 5000)
+        assert t.session.touched == t.clock.now > before, "the moment the last one left was no activity"
+        door.opened.set()
+
+
+async def test_whoever_waits_for_the_last_call_is_told() -> None:
+    door = Door()
+    async with theatre(Stage(slow=lambda input: door.wait() or said())) as t:
+        asked = t.call("slow")
+        t.limits.quiet = asyncio.get_running_loop().create_future()
+        await door.is_reached()
+        assert not t.limits.quiet.done()
+        door.opened.set()
+        await asked
+        assert t.limits.quiet.done()
