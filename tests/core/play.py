@@ -46,6 +46,13 @@ class Door:
         await until(self.reached.is_set)
 
 
+def pass_time(store: ResultStore, clock: Clock, seconds: float) -> None:
+    """Time passes, and the store is swept as its owner does: every now and then."""
+    store.sweep()
+    clock.now += seconds
+    store.sweep()
+
+
 class Stage:
     """An offering whose episodes run what a test gives it. `events` says what ran, in order."""
 

@@ -13,7 +13,7 @@ from ors.core.calls import CallLog, ResultStore, digest_of
 from ors.core.failures import failure
 from ors.core.ports import ToolOutcome
 
-from .play import Clock
+from .play import Clock, pass_time
 
 
 def finish(log: CallLog, call_id: str, outcome: Any) -> None:
@@ -47,8 +47,7 @@ def test_many_large_results_need_few_descriptors(clock: Clock) -> None:
         finish(log, f"c{n}", ToolOutcome(b"x" * 100 + b"%d" % n))
     assert psutil.Process().num_fds() - before <= 1
     assert log.ended("c499") == ToolOutcome(b"x" * 100 + b"499")
-    clock.now += 61
-    store.sweep()
+    pass_time(store, clock, 61)
     assert psutil.Process().num_fds() == before
     assert store.disk == 0
     finish(log, "again", ToolOutcome(b"y" * 100))
@@ -65,10 +64,9 @@ def test_files_are_cut_at_a_size_and_closed_when_nothing_in_them_is_kept(
     before = psutil.Process().num_fds()
     for n in range(25):
         finish(log, f"c{n}", ToolOutcome(b"%03d" % n * 100))
-        clock.now += 1
+        pass_time(store, clock, 1)
     assert psutil.Process().num_fds() - before == 7
-    clock.now += 60 - 14
-    store.sweep()  # 12 of 25 are over: three files of four are empty now
+    pass_time(store, clock, 60 - 14)  # 12 of 25 are over: three files of four are empty now
     assert psutil.Process().num_fds() - before == 4
     assert [n for n in range(25) if log.ended(f"c{n}") == ToolOutcome(b"%03d" % n * 100)] == list(range(12, 25))
     log.close()
@@ -130,15 +128,13 @@ def test_each_result_has_its_own_time(clock: Clock) -> None:
     store = ResultStore(clock, keep_s=60)
     one, another = CallLog(store), CallLog(store)
     finish(one, "a", ToolOutcome(b"a"))
-    clock.now += 30
+    pass_time(store, clock, 30)
     finish(another, "b", ToolOutcome(b"b"))
-    clock.now += 30
-    store.sweep()
+    pass_time(store, clock, 30)
     assert one.ended("a") is None and one.knows("a")
     assert another.ended("b") == ToolOutcome(b"b")
     another.close()
-    clock.now += 30
-    store.sweep()  # of a log that is closed: nothing is released twice
+    pass_time(store, clock, 60)  # of a log that is closed: nothing is released twice
     assert (store.memory, store.disk) == (0, 0)
 
 
@@ -179,6 +175,5 @@ def test_ids_that_the_server_made_are_not_remembered_for_ever() -> None:
     log = CallLog(store)
     log.finish(log.begin("servers", "t", {}, remember=False), ToolOutcome(b"{}"))
     assert log.ended("servers") is not None and not log.knows("servers")
-    clock.now += 61
-    store.sweep()
+    pass_time(store, clock, 61)
     assert log.ended("servers") is None

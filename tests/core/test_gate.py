@@ -106,7 +106,7 @@ class Calls(RuleBasedStateMachine):
 
 
 TestCalls = Calls.TestCase
-TestCalls.settings = settings(max_examples=80, stateful_step_count=30, deadline=None)
+TestCalls.settings = settings(max_examples=50, stateful_step_count=25, deadline=None)
 
 
 def test_a_long_queue_that_ends_at_once_needs_no_deep_stack() -> None:

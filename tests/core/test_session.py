@@ -15,7 +15,7 @@ from ors.core.ports import Document, Op, ToolOutcome, Work
 from ors.core.session import Phase
 from ors.runtime import RuntimeOptions
 
-from .play import Door, Stage, kind, said, theatre, until
+from .play import Door, Stage, kind, pass_time, said, theatre, until
 
 pytestmark = pytest.mark.anyio
 
@@ -67,11 +67,9 @@ async def test_a_result_that_is_no_longer_kept_is_never_made_again() -> None:
         made = t.call("a", call_id="servers", mode="run")
         assert await made == said()
         assert await t.call("a", call_id="servers", mode="attach") == said()
-        t.clock.now += 59
-        t.store.sweep()
+        pass_time(t.store, t.clock, 59)
         assert await t.call("a", {}, "mine") == said()
-        t.clock.now += 2
-        t.store.sweep()
+        pass_time(t.store, t.clock, 2)
         forgotten = await t.call("a", {}, "mine")
         assert (forgotten.kind, forgotten.ran) == ("call_forgotten", "yes")
         assert kind(await t.call("a", {"x": 1}, "mine")) == "call_conflict"
@@ -117,8 +115,7 @@ async def test_a_full_store_refuses_new_calls_and_answers_old_ones() -> None:
         assert await t.call("big", {}, "mine") == said("x" * 1000)
         assert kind(await t.call("big", {}, "other")) == "results_full"
         assert await t.call("big", {}, "mine") == said("x" * 1000)
-        t.clock.now += 61
-        t.store.sweep()
+        pass_time(t.store, t.clock, 61)
         assert await t.call("big", {}, "other") == said("x" * 1000)
 
 
