@@ -122,6 +122,16 @@ class Workshop(Environment):
         os._exit(code)
 
     @tool
+    def fork_and_quit(self, child: str) -> ToolOutput:
+        """Leaves a process behind that has everything open that this one had."""
+        pid = os.fork()
+        if pid == 0:
+            time.sleep(LIMIT_S)
+            os._exit(0)
+        Path(child).write_text(str(pid))
+        os._exit(5)
+
+    @tool
     async def digest(self) -> ToolOutput:
         """What arrived as secrets, as a digest."""
         logging.getLogger("author").warning("my token is %s", self.secrets.get("token"), extra={"token": self.secrets})

@@ -131,6 +131,34 @@ async def test_over_http_a_dead_owner_is_410_and_503(tmp_path: Path) -> None:
         served.stop()
 
 
+async def test_death_is_seen_though_a_child_keeps_the_connection_open(spawn: Spawn, tmp_path: Path) -> None:
+    host = await spawn()
+    player, child = Player(host, "one"), tmp_path / "child"
+    await player.open()
+    try:
+        with anyio.fail_after(20):
+            assert kind(await player.call("fork_and_quit", child=str(child))) == "worker_lost"
+            await host.close()
+    finally:
+        os.kill(int(child.read_text()), signal.SIGKILL)
+
+
+async def test_death_and_closing_where_processes_cannot_be_watched(
+    spawn: Spawn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not every system has descriptors for processes."""
+    monkeypatch.delattr(os, "pidfd_open")
+    lost, closed = await spawn(), await spawn()
+    pid = await pid_of(Player(closed, "one"))
+    with anyio.fail_after(20):
+        player = Player(lost, "one")
+        await player.open()
+        assert kind(await player.call("quit", code=4)) == "worker_lost"
+        await until(lambda: lost._exited.done())
+        await closed.close()
+    assert ended(pid)
+
+
 async def test_an_owner_that_dies_while_it_closes_is_no_error(spawn: Spawn, tmp_path: Path) -> None:
     host = await spawn()
     player = Player(host, "one")
@@ -284,10 +312,11 @@ async def test_signals_for_the_server_are_left_to_it(spawn: Spawn) -> None:
 
 
 SCRIPT = """
-import asyncio, os, signal, sys, time
+import asyncio, functools, os, signal, sys, time
 sys.path.insert(0, {tests!r})
-from hosts.environments import offerings
+from hosts.environments import broken, offerings
 from ors.core.ports import Op, Principal, Start
+from ors.hosts.local import HostOptions
 from ors.hosts.remote import RemoteHost
 
 async def main():
@@ -295,7 +324,11 @@ async def main():
     await host.open("one", None, Start(task={{"torn_down": {mark!r}}}), Principal(), None)
     pid = await host.perform("one", Principal(), Op("call", "c", "pid", {{}}))
     print(pid.body.decode(), flush=True)
-    if {how!r} == "killed":
+    if {how!r} == "killed, but for a child" and os.fork() == 0:
+        os.close(1)
+        time.sleep(60)
+        os._exit(0)
+    if {how!r} != "left":
         os.kill(os.getpid(), signal.SIGKILL)
 
 if __name__ == "__main__":
@@ -304,17 +337,55 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("how", ["killed", "left"])
+@pytest.mark.parametrize("how", ["killed", "killed, but for a child", "left"])
 def test_an_owner_never_outlives_its_front(how: str, tmp_path: Path) -> None:
     mark = tmp_path / "torn_down"
     script = tmp_path / "front.py"
     script.write_text(SCRIPT.format(tests=str(ROOT / "tests"), mark=str(mark), how=how))
-    with (tmp_path / "log").open("w") as log:
-        front = subprocess.run([sys.executable, str(script)], stdout=subprocess.PIPE, stderr=log, timeout=60)
-    assert front.returncode == (-signal.SIGKILL if how == "killed" else 0), (tmp_path / "log").read_text()
-    pid = int(json.loads(front.stdout)["blocks"][0]["text"])
-    wait_until(lambda: ended(pid), within_s=20)
-    assert mark.exists(), "its sessions are torn down first"
+    out, log = tmp_path / "out", tmp_path / "log"
+    with out.open("w") as told, log.open("w") as complained:
+        front = subprocess.Popen([sys.executable, str(script)], stdout=told, stderr=complained, start_new_session=True)
+    try:
+        assert front.wait(60) == (0 if how == "left" else -signal.SIGKILL), log.read_text()
+        pid = int(json.loads(out.read_text())["blocks"][0]["text"])
+        wait_until(lambda: ended(pid), within_s=20)
+        assert mark.exists(), "its sessions are torn down first"
+    finally:
+        if how == "killed, but for a child":
+            os.killpg(front.pid, signal.SIGKILL)
+
+
+HANGING = """
+import asyncio, functools, sys
+sys.path.insert(0, {tests!r})
+from hosts.environments import broken
+from ors.hosts.local import HostOptions
+from ors.hosts.remote import RemoteHost
+
+if __name__ == "__main__":
+    asyncio.run(RemoteHost.spawn(functools.partial(broken, "hang"), HostOptions(teardown_timeout_s=0.1)))
+"""
+
+
+def test_an_owner_that_hangs_in_an_import_does_not_outlive_its_front(tmp_path: Path) -> None:
+    script = tmp_path / "front.py"
+    script.write_text(HANGING.format(tests=str(ROOT / "tests")))
+    front = subprocess.Popen([sys.executable, str(script)])
+    try:
+        owner = wait_until(lambda: _hanging(front.pid), within_s=60)
+    finally:
+        front.kill()
+        front.wait()
+    wait_until(lambda: ended(owner), within_s=30)
+
+
+def _hanging(front: int) -> int | None:
+    """The owner, once its watch over its front has begun."""
+    for child in psutil.Process(front).children():
+        names = [Path(f"/proc/{child.pid}/task/{thread.id}/comm").read_text() for thread in child.threads()]
+        if "spawn_main" in " ".join(child.cmdline()) and len(names) > 1:
+            return int(child.pid)
+    return None
 
 
 UNGUARDED = """

@@ -14,6 +14,7 @@ import multiprocessing.util
 import os
 import pickle
 import socket
+import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from multiprocessing.process import BaseProcess
 from typing import Any
@@ -35,6 +36,8 @@ logger = logging.getLogger("ors.server")
 
 _CREDIT = 2
 """Pieces of a stream that may be under way."""
+_LOOK_S = 0.02
+"""How often a process that ought to be over is looked at."""
 
 
 class _Asked(asyncio.Future[Any]):
@@ -290,8 +293,14 @@ class RemoteHost:
     def _on_exit(self) -> None:
         self.loop.remove_reader(self._watched)
         os.close(self._watched)
-        self._process.join(owner.END_S)
+        self._reap(owner.END_S)
+
+    def _reap(self, patience: float) -> None:
+        # not `join`, which waits for a pipe that the process's own children may hold open
         code = self._process.exitcode
+        if code is None and patience > 0:
+            self.loop.call_later(_LOOK_S, self._reap, patience - _LOOK_S)
+            return
         self._at_exit.cancel()
         if code is not None:  # else somebody else has taken its end for his own
             self._process.close()
@@ -317,10 +326,12 @@ def _end_now(process: BaseProcess, sock: socket.socket) -> None:
         sock.shutdown(socket.SHUT_RDWR)
     except OSError:
         pass
+    deadline = time.monotonic() + owner.END_S
     try:
-        process.join(owner.END_S)
-        if process.is_alive():
-            process.kill()
-            process.join()
+        while process.is_alive():
+            if time.monotonic() > deadline:
+                process.kill()
+                process.join()
+            time.sleep(_LOOK_S)
     except ValueError:  # the thread of its host was faster
         pass
