@@ -49,7 +49,7 @@ def serve() -> Generator[Callable[..., Served]]:
         if (name, launcher) not in running:
             launched = type("Launched", (base,), {"launcher": str(Path(__file__).with_name(launcher))})
             running[name, launcher] = Served(load(name), launched(EXAMPLES / f"{name}.py"))
-            running[name, launcher].process.wait_until_ready()
+        running[name, launcher].process.wait_until_ready()
         return running[name, launcher]
 
     yield start
