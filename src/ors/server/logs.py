@@ -71,7 +71,7 @@ class _Queue(logging.handlers.QueueHandler):
 
 
 class _Writer(logging.Handler):
-    """Writes lines past Python's own buffers and their locks: a reader who stops must not keep the process from ending."""
+    """Writes past Python's own buffers and their locks: a reader who stops must not keep the process from ending."""
 
     def __init__(self, stream: Any) -> None:
         super().__init__()
