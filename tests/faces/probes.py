@@ -7,6 +7,7 @@ lets what waits at the gate `x` pass.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from pathlib import Path
 from typing import Any
@@ -96,6 +97,8 @@ class Probe(Book):
         if "setup" in self.task_spec.get("hold", ()):
             await self.pass_gate("setup")
         self.fail_if_told("setup")
+        if "fail_with_secret" in self.task_spec:
+            raise ValueError(self.secrets[self.task_spec["fail_with_secret"]])
         self.note("ready")
 
     async def teardown(self) -> None:
@@ -190,6 +193,19 @@ class Probe(Book):
     async def betray(self, name: str) -> ToolOutput:
         """Raise with a secret in the words."""
         raise RuntimeError(f"the key {self.secrets[name]} is not accepted")
+
+    @tool
+    async def leak(self, name: str) -> ToolOutput:
+        """Print a secret, log it, and raise it in every way that quotes it."""
+        value = self.secrets[name]
+        print("my key is", value, repr(value))
+        logging.getLogger("of an author").info("the key %s", value, extra={"key": value, "keys": [value]})
+        logging.getLogger("of an author").warning("%r", {"key": value})
+        try:
+            {}[value]
+        except KeyError as exc:
+            raise RuntimeError({"key": value}, [value]) from exc
+        return said("never")
 
     @tool
     async def modelled(self, params: Message) -> ToolOutput:

@@ -1,10 +1,11 @@
-"""Served by `Server.run` in a process of its own: `python -m faces.serving SETTINGS`, a JSON object."""
+"""Served by `Server.run` in a process of its own: `python -m faces.serving SETTINGS PORT`, the settings as JSON."""
 
 from __future__ import annotations
 
 import json
 import re
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -26,17 +27,22 @@ TESTS = Path(__file__).resolve().parents[1]
 class Process:
     """The process, a client for it, and what it logged. A context manager that leaves nothing behind."""
 
-    def __init__(self, folder: Path, **settings: Any) -> None:
+    def __init__(self, folder: Path, port: int = 0, **settings: Any) -> None:
+        self._port = port
         self.log_file = folder / "log"
         self.output_file = folder / "output"
         with self.log_file.open("w") as log, self.output_file.open("w") as output:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "faces.serving", json.dumps(settings)], cwd=TESTS, stdout=output, stderr=log
+                [sys.executable, "-m", "faces.serving", json.dumps(settings), str(port)],
+                cwd=TESTS,
+                stdout=output,
+                stderr=log,
             )
         try:
             self.url = wait_until(self._address, within_s=30, what="an address in the log")
         except BaseException:
             self.process.kill()
+            self.process.wait()
             raise
         keys = settings.get("api_keys")
         self.client = httpx.Client(base_url=self.url, timeout=30, headers={"X-API-Key": keys[0]} if keys else None)
@@ -66,6 +72,12 @@ class Process:
 
     def _address(self) -> str | None:
         assert self.process.poll() is None, self.log
+        if self._port:
+            try:
+                socket.create_connection(("127.0.0.1", self._port), timeout=1).close()
+            except OSError:
+                return None
+            return f"http://127.0.0.1:{self._port}"
         found = re.search(r"http://127\.0\.0\.1:\d+", self.log)
         return found[0] if found else None
 
@@ -80,4 +92,4 @@ class Process:
 
 
 if __name__ == "__main__":
-    Server([Probe, Slow, Odd], **json.loads(sys.argv[1])).run("127.0.0.1", 0)
+    Server([Probe, Slow, Odd], **json.loads(sys.argv[1])).run("127.0.0.1", int(sys.argv[2]))
