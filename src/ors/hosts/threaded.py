@@ -6,6 +6,8 @@ Requests may then come from any event loop, even from a new one each time; sessi
 from __future__ import annotations
 
 import asyncio
+import atexit
+import logging
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from typing import Any, TypeVar
@@ -16,6 +18,8 @@ from ors.core.ports import Document, Host, OfferingSpec, Op, Opened, Outcome, Pr
 __all__ = ["ThreadedHost"]
 
 T = TypeVar("T")
+_END_S = 60.0
+logger = logging.getLogger("ors.server")
 
 
 class ThreadedHost:
@@ -32,6 +36,8 @@ class ThreadedHost:
             self._thread.join()
             self._loop.close()
             raise
+        # nobody says when such an application ends, so its sessions are torn down when the interpreter does
+        atexit.register(self._end)
 
     def offerings(self) -> Mapping[str, OfferingSpec]:
         specs: Mapping[str, OfferingSpec] = self._host.offerings()
@@ -82,10 +88,17 @@ class ThreadedHost:
 
     async def close(self) -> None:
         """Close the host and end its thread."""
+        atexit.unregister(self._end)
         await self._there(lambda: self._host.close())
         self._loop.call_soon_threadsafe(self._loop.stop)
         await asyncio.to_thread(self._thread.join)
         self._loop.close()
+
+    def _end(self) -> None:
+        try:
+            asyncio.run_coroutine_threadsafe(self._host.drain(0), self._loop).result(_END_S)
+        except TimeoutError:
+            logger.warning("sessions were not torn down within %g s of the end", _END_S)
 
     async def _there(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work(), self._loop))

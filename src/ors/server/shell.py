@@ -26,6 +26,8 @@ class Shell(fastapi.FastAPI):
         # docs and the description come from the table of routes
         super().__init__(title="ORS Kit", openapi_url=None, docs_url=None, redoc_url=None)
         self._application = application
+        # what neither table knows is answered in one shape, and tells nothing to whoever has no key
+        self.router.default = application
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
