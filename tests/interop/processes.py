@@ -21,7 +21,8 @@ from .peers import clean_environ, peer_python
 HERE = Path(__file__).resolve().parent
 DRIVERS = {"ors-sdk": HERE / "drivers" / "with_ors_sdk.py", "openreward": HERE / "drivers" / "with_openreward.py"}
 START_LIMIT_S = 60
-STOP_LIMIT_S = 20
+STOP_LIMIT_S = 40
+REPORT_LIMIT_S = 200
 
 
 class ServedEnvironments:
@@ -113,7 +114,7 @@ class Driver:
         request = {"url": url, "scenario": scenario, "sync": sync, "key": key, "args": args}
         print(json.dumps(request), file=self._process.stdin, flush=True)
 
-    def report(self, within_s: float = 60) -> Any:
+    def report(self, within_s: float = REPORT_LIMIT_S) -> Any:
         """What the client did. Fails when the driver crashed, and kills it when it is not done in time."""
         try:
             line = self._lines.get(timeout=within_s)
@@ -129,7 +130,9 @@ class Driver:
         assert "crash" not in answer, f"the client of {self.peer} crashed:\n{answer['crash']}"
         return answer["report"]
 
-    def play(self, url: str, scenario: str, *, sync: bool = False, within_s: float = 60, **args: Any) -> Any:
+    def play(
+        self, url: str, scenario: str, *, sync: bool = False, within_s: float = REPORT_LIMIT_S, **args: Any
+    ) -> Any:
         """Do a scenario and return its report."""
         self.ask(url, scenario, sync=sync, **args)
         return self.report(within_s)
@@ -140,15 +143,12 @@ class Driver:
         return self._process.poll() is None
 
     def close(self) -> None:
-        """End the process."""
+        """End the process. Left to itself, one of the clients waits for a thread of its own for 5 s."""
+        self._process.kill()
+        self._process.wait()
+        self._reader.join(5)
         assert self._process.stdin is not None
         self._process.stdin.close()
-        try:
-            self._process.wait(5)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        self._reader.join(5)
         assert self._process.stdout is not None
         self._process.stdout.close()
 

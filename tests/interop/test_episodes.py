@@ -38,7 +38,7 @@ def check_episodes(report: Any, count: int) -> None:
 
 
 def test_two_hundred_episodes_at_32_at_once(play: Play) -> None:
-    report = play("episodes", name="probe", variant=None, count=200, at_once=32, within_s=100)
+    report = play("episodes", name="probe", variant=None, count=200, at_once=32)
 
     check_episodes(report, 200)
     assert report["peak"] == 32

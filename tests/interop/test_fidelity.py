@@ -30,7 +30,7 @@ PLANES += [("planes", size, 1) for size in (1, 4_095, 70_001, 300_000)] + [
 
 def played_texts(play: Play, specs: list[Spec]) -> list[dict[str, Any]]:
     actions = [["text", {"kind": kind, "size": size, "seed": seed}] for kind, size, seed in specs]
-    (outcomes,) = play("calls", name="probe", variant=None, sessions=[[{}, *actions]], within_s=100)
+    (outcomes,) = play("calls", name="probe", variant=None, sessions=[[{}, *actions]])
     return [value(outcome) for outcome in outcomes]
 
 
@@ -75,7 +75,7 @@ def _borders() -> list[tuple[int, int, int]]:
 @pytest.mark.parametrize("sync", [False, True], ids=["async", "sync"])
 def test_images_up_to_20_megabytes(play: Play, sync: bool) -> None:
     sizes = [58, 61, 3_000, 49_152, 1_000_001, 20_000_000]
-    report = play("images", sync=sync, sizes=sizes, within_s=100)
+    report = play("images", sync=sync, sizes=sizes)
 
     for size, image in zip(sizes, report, strict=True):
         assert image == {"sha256": sha256(image_of(size, size)), "size": size, "mime": "image/bmp"}
