@@ -91,6 +91,11 @@ class Settings(BaseSettings):
             return tuple(part.strip() for part in value.split(",") if part.strip())
         return value
 
+    @field_validator("log_level", "log_format", "return_errors", mode="before")
+    @classmethod
+    def _lower(cls, value: Any) -> Any:
+        return value.lower() if isinstance(value, str) else value  # ORS_LOG_LEVEL=INFO is what existing code sets
+
     @field_validator("api_keys")
     @classmethod
     def _check_keys(cls, value: tuple[str, ...]) -> tuple[str, ...]:

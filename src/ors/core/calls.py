@@ -135,6 +135,7 @@ class ResultStore:
         self.disk = 0
         # what was kept since the last sweep, and before that sweep by sweep; each is two lists in step, since a tuple
         # for each result would give the garbage collector a million things to look at
+        self._newest = 0.0
         self._logs: list[CallLog] = []
         self._ids: list[str] = []
         self._older: deque[tuple[float, list[CallLog], list[str]]] = deque()
@@ -146,6 +147,7 @@ class ResultStore:
 
     def keep(self, log: CallLog, call_id: str, outcome: Outcome) -> Any:
         """Account for a result and return what the log keeps in its place."""
+        self._newest = self._clock()
         self._logs.append(log)
         self._ids.append(call_id)
         if isinstance(outcome, ToolOutcome) and len(outcome.body) > self._spill_over:
@@ -181,8 +183,8 @@ class ResultStore:
         """Drop the results whose time is over."""
         now = self._clock()
         if self._ids:
-            # the youngest of them is as old as this sweep, so none is dropped early
-            self._older.append((now + self._keep_s, self._logs, self._ids))
+            # they go together, when the time of the youngest is over
+            self._older.append((self._newest + self._keep_s, self._logs, self._ids))
             self._logs, self._ids = [], []
         while self._older and self._older[0][0] <= now:
             _, logs, ids = self._older.popleft()

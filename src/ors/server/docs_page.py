@@ -129,14 +129,15 @@ def _answers(responses: dict[str, Any]) -> Iterable[str]:
 
 def _type(name: str, schema: dict[str, Any]) -> str:
     inside = f"<p>{_text(schema.get('description', ''))}</p><pre>{_shape(schema)}</pre>"
-    return f'<details id="{_id(name)}" open><summary><code>{_e(name)}</code></summary><div>{inside}</div></details>'
+    head = f'<details id="type-{_id(name)}" open><summary><code>{_e(name)}</code></summary>'
+    return f"{head}<div>{inside}</div></details>"
 
 
 def _shape(schema: Any, indent: str = "") -> str:
     """A JSON Schema in short, as HTML: `{name: text, tries?: integer | null}`."""
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
-        return f'<a href="#{_id(name)}">{_e(name)}</a>'
+        return f'<a href="#type-{_id(name)}">{_e(name)}</a>'
     if "const" in schema or "enum" in schema:
         return " | ".join(_e(json.dumps(value)) for value in schema.get("enum", [schema.get("const")]))
     for several in ("anyOf", "allOf"):
