@@ -30,13 +30,17 @@ PLANES = [(plane << 16, (plane << 16) + 0xFFFF) for plane in range(17)]
 def text_of(kind: str, size: int, seed: int = 0) -> str:
     """A text of `size` characters (for "tricky", of pieces).
 
-    Kinds: a blank as "blank:<hexadecimal>", "blanks", "indented", "plane:<number>", "planes", "tricky", "letters".
+    Kinds: a blank as "blank:<hexadecimal>", runs of 40 of it as "runs:<hexadecimal>", "blanks", "indented",
+    "plane:<number>", "planes", "tricky", "letters".
     """
     rng = random.Random(f"{kind} {size} {seed}")
     head, _, rest = kind.partition(":")
     if head == "blank":
         # the letters in front move every border between two pieces by one
         return ("x" * seed + chr(int(rest, 16)) * size)[:size]
+    if head == "runs":
+        run = "x" + chr(int(rest, 16)) * 40
+        return (run * (size // 41 + 2))[seed : seed + size]
     if head == "blanks":
         return "".join(rng.choices(BLANKS, k=size))
     if head == "indented":
