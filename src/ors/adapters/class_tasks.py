@@ -1,13 +1,15 @@
 """The task methods of an environment class → `Tasks`. Each question is one work, run away from the event loop.
 
-A split that was listed is kept: counting, picking and slicing then cost no second listing. `/tasks` lists afresh.
+A split that was listed is kept: counting, picking and slicing then cost no second listing. `/tasks` lists afresh. What
+an episode gets is a copy, so that none can change the task of another.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from pydantic_core import to_jsonable_python
@@ -34,6 +36,7 @@ class ClassTasks:
         self._errors = errors
         self._splits: list[Split] | None = None
         self._kept: dict[str, Sequence[Any]] = {}
+        self._counted: dict[str, int] = {}
         self.lists = _defines(cls, "list_tasks")
         self._counts = _defines(cls, "num_tasks")
         self._gets = _defines(cls, "get_task")
@@ -51,14 +54,14 @@ class ClassTasks:
             count = await self._count(query.split, run)
             return count if isinstance(count, Failure) else Document(dump(count))
         if query.kind == "get":
-            outcome = await self._one(query.split, query.index, run)
-            return outcome if isinstance(outcome, Failure) else Document(dump(outcome))
+            body = await self._one(query.split, query.index, run, dump)
+            return body if isinstance(body, Failure) else Document(body)
         return await self._range(query, run)
 
     async def resolve(self, ref: TaskRef, run: RunWork) -> Any:
         if (wrong := await self._check_split(ref.split, run)) is not None:
             return wrong
-        return await self._one(ref.split, ref.index, run)
+        return await self._one(ref.split, ref.index, run, _copy)
 
     async def stream(self, split: str, run: RunWork) -> AsyncIterator[bytes | Failure]:
         if (wrong := await self._check_split(split, run)) is not None:
@@ -71,12 +74,16 @@ class ClassTasks:
                 tasks = failure("not_supported", f"{words} (num_tasks + get_task) instead.", ran="yes")
             yield tasks
             return
-        start, first = 0, b"["
-        while start < len(tasks):
-            piece, start = await run(Work(lambda at=start: _encode_some(tasks, at), label="tasks"))  # type: ignore[misc]
-            yield first + piece
-            first = b","
-        yield b"]" if first == b"," else b"[]"
+        start, total, before = 0, None, b"["
+        while total is None or start < total:
+            some = await run(Work(lambda at=start, of=total: self._encode_some(tasks, split, at, of), label="tasks"))  # type: ignore[misc]
+            if isinstance(some, Failure):
+                yield some
+                return
+            piece, start, total = some
+            yield before + piece
+            before = b","
+        yield b"]"
 
     # Splits
 
@@ -93,26 +100,28 @@ class ClassTasks:
 
     async def _load_splits(self, run: RunWork, afresh: bool = False) -> list[Split] | Failure:
         if self._splits is None or afresh:
-            listed = await self._ask(run, "list_splits", lambda: self._cls.list_splits())
-            if isinstance(listed, Failure):
-                return listed
-            try:
-                splits = [Split.of(item) for item in listed]
-            except (TypeError, ValueError, KeyError) as exc:
-                return failure(
-                    "bad_splits", f"{self._cls.__name__}.list_splits returned no list of splits: {exc}", ran="yes"
-                )
-            if len({split.name for split in splits}) != len(splits):
-                return failure("bad_splits", f"{self._cls.__name__}.list_splits names a split twice", ran="yes")
+            splits = await self._ask(run, "list_splits", lambda: self._cls.list_splits(), self._splits_of)
+            if isinstance(splits, Failure):
+                return splits
             self._splits = splits
         return self._splits
+
+    def _splits_of(self, listed: Any) -> list[Split] | Failure:
+        where = f"{self._cls.__name__}.list_splits"
+        try:
+            splits = [Split.of(item) for item in listed]
+        except (TypeError, ValueError, KeyError) as exc:
+            return failure("bad_splits", f"{where} returned no list of splits: {exc}", ran="yes")
+        if len({split.name for split in splits}) != len(splits):
+            return failure("bad_splits", f"{where} names a split twice", ran="yes")
+        return splits
 
     # Tasks
 
     async def _list(self, split: str, run: RunWork, afresh: bool = False) -> Any:
         tasks = None if afresh else self._kept.get(split)
         if tasks is None:
-            tasks = await self._ask(run, "list_tasks", lambda: self._cls.list_tasks(split), sequence=True)
+            tasks = await self._ask(run, "list_tasks", lambda: self._cls.list_tasks(split), self._sequence_of)
             if not isinstance(tasks, Failure):
                 self._kept[split] = tasks
         return tasks
@@ -120,31 +129,59 @@ class ClassTasks:
     async def _count(self, split: str, run: RunWork) -> int | Failure:
         if self.lists and not self._counts:
             tasks = await self._list(split, run)
-            return tasks if isinstance(tasks, Failure) else len(tasks)
-        count = await self._ask(run, "num_tasks", lambda: self._cls.num_tasks(split))
-        if isinstance(count, Failure):
-            return count
+            if isinstance(tasks, Failure):
+                return tasks
+            if type(tasks) is list:
+                return len(tasks)
+            return await self._ask(run, "list_tasks", lambda: len(tasks), self._count_of)  # type: ignore[no-any-return]
+        return await self._ask(run, "num_tasks", lambda: self._cls.num_tasks(split), self._count_of)  # type: ignore[no-any-return]
+
+    def _count_of(self, count: Any) -> int | Failure:
         if isinstance(count, bool) or not hasattr(count, "__index__") or count < 0:
-            return failure(
-                "task_failed", f"{self._cls.__name__}.num_tasks returned {count!r}; a count is an integer", ran="yes"
-            )
+            words = f"{self._cls.__name__}.num_tasks returned {count!r:.100}; a count is an integer"
+            return failure("task_failed", words, ran="yes")
         return int(count)
 
-    async def _one(self, split: str, index: int, run: RunWork) -> Any:
+    async def _one(self, split: str, index: int, run: RunWork, make: Callable[[Any], Any]) -> Any:
+        """What `make` makes of the task at an index."""
         if index < 0:
             return failure("invalid_index", f"Invalid index {index}; indices start at 0")
         if self.lists and not self._gets:
             tasks = await self._list(split, run)
             if isinstance(tasks, Failure):
                 return tasks
-            if index >= len(tasks):
-                return failure("invalid_index", f"Invalid index {index}; split '{split}' has {len(tasks)} tasks")
+            return await run(Work(lambda: self._take(tasks, split, index, make), label="task"))
+        if (wrong := await self._check_end(split, index, run)) is not None:
+            return wrong
+        task = await self._ask(run, "get_task", lambda: self._cls.get_task(split, index))
+        if isinstance(task, Failure):
+            return task
+        return await run(Work(lambda: self._make(task, split, index, make), label="task"))
+
+    async def _check_end(self, split: str, index: int, run: RunWork) -> Failure | None:
+        """Refuse an index past the end where the author says how many tasks there are; not all `get_task` do."""
+        if not self._counts or index < self._counted.get(split, 0):
+            return None
+        count = await self._count(split, run)
+        if isinstance(count, Failure):  # there may be no end
+            return None
+        self._counted[split] = count
+        return _past_the_end(split, index, count) if index >= count else None
+
+    def _take(self, tasks: Any, split: str, index: int, make: Callable[[Any], Any]) -> Any:
+        try:
+            if index >= (count := len(tasks)):
+                return _past_the_end(split, index, count)
             task = tasks[index]
-        else:
-            task = await self._ask(run, "get_task", lambda: self._cls.get_task(split, index))
-            if isinstance(task, Failure):
-                return task
-        return await run(Work(lambda: self._as_json(task, split, index), label="task"))
+        except BaseException as exc:  # the sequence may be the author's own
+            return self._raised("list_tasks", exc)
+        return self._make(task, split, index, make)
+
+    def _make(self, task: Any, split: str, index: int, make: Callable[[Any], Any]) -> Any:
+        try:
+            return make(_jsonable(task))
+        except Exception as exc:
+            return failure("bad_task", self._no_json(split, index, exc), ran="yes")
 
     async def _range(self, query: TaskQuery, run: RunWork) -> Document | Failure:
         split, start, stop = query.split, query.start, query.stop
@@ -154,8 +191,7 @@ class ClassTasks:
                 return tasks
             tasks = None  # too many to list, but each can be had by its index
         if tasks is not None:
-            first = range(*slice(start, stop).indices(len(tasks))).start
-            chosen = tasks[slice(start, stop)]
+            body = await run(Work(lambda: self._encode_slice(tasks, split, start, stop), label="task_range"))
         else:
             if (start is not None and start < 0) or (stop is not None and stop < 0):
                 count = await self._count(split, run)
@@ -169,13 +205,15 @@ class ClassTasks:
             chosen = await self._slice(split, start, stop, run)
             if isinstance(chosen, Failure):
                 return chosen
-        body = await run(Work(lambda: _encode(chosen, split, first), label="task_range"))
+            body = await run(Work(lambda: self._encode(chosen, split, first), label="task_range"))
         return body if isinstance(body, Failure) else Document(body)
 
     async def _slice(self, split: str, start: int | None, stop: int | None, run: RunWork) -> Any:
         cls = self._cls
         if self._ranges:
-            return await self._ask(run, "get_task_range", lambda: cls.get_task_range(split, start, stop), sequence=True)
+            return await self._ask(
+                run, "get_task_range", lambda: cls.get_task_range(split, start, stop), self._sequence_of
+            )
         count = await self._count(split, run)
         if not isinstance(count, Failure):
             wanted = range(*slice(start, stop).indices(count))
@@ -191,22 +229,10 @@ class ClassTasks:
 
     # Author code
 
-    async def _ask(self, run: RunWork, method: str, call: Callable[[], Any], *, sequence: bool = False) -> Any:
-        """Run a class method and return what it returned, or a failure."""
-
-        def finish(value: Any) -> Any:
-            if sequence and not (isinstance(value, Sequence) and not isinstance(value, (str, bytes))):
-                if (
-                    hasattr(value, "__len__")
-                    and hasattr(value, "__getitem__")
-                    and not isinstance(value, (str, bytes, Mapping))
-                ):
-                    return value
-                if isinstance(value, (str, bytes, Mapping)) or not hasattr(value, "__iter__"):
-                    words = f"{self._cls.__name__}.{method} returned {type(value).__name__}; return a list"
-                    return failure("task_failed", words, ran="yes")
-                return list(value)
-            return value
+    async def _ask(
+        self, run: RunWork, method: str, call: Callable[[], Any], finish: Callable[[Any], Any] = lambda value: value
+    ) -> Any:
+        """Run a class method and return what `finish` makes, also there, of what it returned; or a failure."""
 
         async def settle(value: Awaitable[Any]) -> Any:
             try:
@@ -231,13 +257,66 @@ class ClassTasks:
             return failure("invalid_index", f"Invalid index: {exc}" if str(exc) else "Invalid index", ran="yes")
         return failure("task_failed", words, ran="yes")
 
-    def _as_json(self, task: Any, split: str, index: int) -> Any:
+    def _sequence_of(self, value: Any) -> Any:
+        """A list, or whatever has a length and positions."""
+        if isinstance(value, (str, bytes, Mapping)) or not hasattr(value, "__iter__"):
+            words = f"{self._cls.__name__} returned {type(value).__name__} as its tasks; return a list"
+            return failure("task_failed", words, ran="yes")
+        return value if hasattr(value, "__len__") and hasattr(value, "__getitem__") else list(value)
+
+    # JSON
+
+    def _no_json(self, split: str, index: int, exc: Exception) -> str:
+        words = str(exc) if type(exc) is JSONValueError else explain(exc, self._errors, "its environment failed")
+        return f"task {index} of split '{split}' cannot be JSON: {words}"
+
+    def _encode_one(self, task: Any, split: str, index: int) -> bytes:
+        """A task that cannot be JSON holds its place as `{"error": …}`, so that indices stay true."""
         try:
-            data = _jsonable(task)
-            dump(data)
-            return data
-        except (JSONValueError, ValueError, TypeError, RecursionError) as exc:
-            return failure("bad_task", f"task {index} of split '{split}' cannot be JSON: {exc}", ran="yes")
+            return dump(_jsonable(task))
+        except Exception as exc:
+            return dump({"error": self._no_json(split, index, exc)})
+
+    def _encode(self, tasks: Iterable[Any], split: str, first: int) -> Any:
+        try:
+            parts = [self._encode_one(task, split, index) for index, task in enumerate(tasks, first)]
+        except BaseException as exc:  # the sequence may be the author's own
+            return self._raised("the list of tasks", exc)
+        return b"[" + b",".join(parts) + b"]"
+
+    def _encode_slice(self, tasks: Any, split: str, start: int | None, stop: int | None) -> Any:
+        try:
+            wanted = range(*slice(start, stop).indices(len(tasks)))
+            chosen = [tasks[index] for index in wanted]
+        except BaseException as exc:
+            return self._raised("list_tasks", exc)
+        return self._encode(chosen, split, wanted.start)
+
+    def _encode_some(self, tasks: Any, split: str, start: int, total: int | None) -> Any:
+        """Encode tasks from `start` on until there is a piece; returns it, where the next starts, and how many are."""
+        parts: list[bytes] = []
+        size, index = 0, start
+        try:
+            total = len(tasks) if total is None else total
+        except BaseException as exc:
+            return self._raised("list_tasks", exc)
+        while index < total and size < _PIECE:
+            try:
+                part = self._encode_one(tasks[index], split, index)
+            except Exception as exc:
+                part = dump({"error": self._no_json(split, index, exc)})
+            parts.append(part)
+            size += len(part)
+            index += 1
+        return b",".join(parts), index, total
+
+
+def _past_the_end(split: str, index: int, count: int) -> Failure:
+    return failure("invalid_index", f"Invalid index {index}; split '{split}' has {count} tasks")
+
+
+def _copy(data: Any) -> Any:
+    return json.loads(dump(data))
 
 
 def _defines(cls: type, method: str) -> bool:
@@ -284,7 +363,7 @@ def _jsonable(task: Any) -> Any:
     else:
         data = to_jsonable_python(task, inf_nan_mode="constants", fallback=_plain)
     if not isinstance(data, dict):
-        raise TypeError(f"a task is a JSON object, not {type(task).__name__}")
+        raise JSONValueError(f"a task is an object, not {type(task).__name__}")
     return data
 
 
@@ -297,27 +376,3 @@ def _plain(value: Any) -> Any:
     if hasattr(value, "__dict__") and not callable(value):
         return {key: item for key, item in vars(value).items() if not key.startswith("_")}
     raise TypeError(f"{type(value).__name__} has no JSON form")
-
-
-def _encode(tasks: Any, split: str, first: int) -> Any:
-    return b"[" + b",".join(_encode_one(task, split, first + i) for i, task in enumerate(tasks)) + b"]"
-
-
-def _encode_one(task: Any, split: str, index: int) -> bytes:
-    """A task that cannot be JSON holds its place as `{"error": …}`, so that indices stay true."""
-    try:
-        return dump(_jsonable(task))
-    except Exception as exc:
-        return dump({"error": f"task {index} of split '{split}' cannot be JSON: {exc}"})
-
-
-def _encode_some(tasks: Any, start: int) -> tuple[bytes, int]:
-    """Encode tasks from `start` on until there is a piece; returns it and where the next one starts."""
-    parts: list[bytes] = []
-    size, index = 0, start
-    while index < len(tasks) and size < _PIECE:
-        part = _encode_one(tasks[index], "", index)
-        parts.append(part)
-        size += len(part)
-        index += 1
-    return b",".join(parts), index

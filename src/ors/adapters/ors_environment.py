@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +16,7 @@ from ors.core.schema_check import SchemaCheck
 from ors.environment import Environment, tool_table
 from ors.errors import AuthoringError, ToolError
 from ors.jsontext import dump
-from ors.tools import InvalidInput, ToolDefinition
+from ors.tools import InvalidInput, Marks, ToolDefinition
 from ors.types import ListToolsOutput, RunToolError, RunToolSuccess, ToolSpec
 
 __all__ = ["ORSEpisode", "ORSOffering"]
@@ -46,6 +47,7 @@ class ORSOffering:
         # what a session may call without asking its task
         self.shared = {spec.name: spec for spec in self.listed}
         self.custom_call = cls._call_tool is not Environment._call_tool
+        self.custom_async = inspect.iscoroutinefunction(cls._call_tool)
         self.per_task = cls.list_task_tools is not Environment.list_task_tools
         self.constructor = _accepted_keywords(cls)
         self.tasks = ClassTasks(cls, errors)
@@ -68,7 +70,7 @@ class ORSOffering:
 class ORSEpisode:
     """One instance of an environment class."""
 
-    __slots__ = ("_closed", "_closing", "_instance", "_offering", "_start", "_task_tools")
+    __slots__ = ("_closed", "_instance", "_offering", "_owed", "_start", "_task_tools")
 
     def __init__(self, offering: ORSOffering, start: Start) -> None:
         self._offering = offering
@@ -76,7 +78,7 @@ class ORSEpisode:
         self._instance: Any = None
         self._task_tools: dict[str, ToolSpec] | None = None
         self._closed = False
-        self._closing = False
+        self._owed: list[Any] = []  # the instance, until its teardown begins; whoever takes it out runs that
 
     def open(self) -> Work:
         return Work(self._construct, label="setup")
@@ -88,36 +90,39 @@ class ORSEpisode:
         keywords: dict[str, Any] = {"task_spec": start.task, "secrets": start.secrets.reveal()}
         try:
             instance = offering.cls(**{key: keywords[key] for key in offering.constructor})
+            self._owed.append(instance)
             self._instance = instance
-            result = instance.setup()
+            result = instance.setup() if not self._closed else None
         except BaseException as exc:
-            return self._setup_failed(exc)
-        return self._finish_setup(result) if inspect.isawaitable(result) else self._set_up()
+            return _at_once(self._set_up(exc))
+        return self._finish_setup(result) if inspect.isawaitable(result) else _at_once(self._set_up())
 
     async def _finish_setup(self, result: Any) -> Any:
+        failed = None
         try:
             await result
         except BaseException as exc:
-            return self._setup_failed(exc)
-        return self._set_up()
+            failed = exc
+        outcome = self._set_up(failed)
+        return await outcome if inspect.isawaitable(outcome) else outcome
 
-    def _set_up(self) -> Any:
-        # deleted while it ran: whoever deleted it found nothing to tear down, so it is done here
-        return self._tear_down() if self._closed and not self._closing else Document(b"{}")
-
-    def _setup_failed(self, exc: BaseException) -> Failure:
-        words = explain(exc, self._offering.errors, "Internal Server Error")
-        return failure("setup_failed", words, ran="yes")
+    def _set_up(self, exc: BaseException | None = None) -> Any:
+        if self._closed:
+            # it was given up while it ran: if there was nothing to tear down at that time, it is done here
+            return self._tear_down()
+        if exc is None:
+            return Document(b"{}")
+        return failure("setup_failed", explain(exc, self._offering.errors, "Internal Server Error"), ran="yes")
 
     def close(self, why: str) -> Work | None:
         self._closed = True
-        if self._instance is None:
-            return None
-        self._closing = True
-        return Work(self._tear_down, label="teardown")
+        return Work(self._tear_down, label="teardown") if self._owed else None
 
     def _tear_down(self) -> Any:
-        instance, self._instance = self._instance, None
+        try:
+            instance = self._owed.pop()
+        except IndexError:
+            return Document(b"{}")
         try:
             result = instance.teardown()
         except BaseException as exc:
@@ -132,17 +137,13 @@ class ORSEpisode:
         return Document(b"{}")
 
     def prompt(self) -> Work:
-        method = self._instance.get_prompt
-        return Work(
-            lambda: self._ask(method, self._prompt_of),
-            label="get_prompt",
-        )
+        return Work(lambda: self._ask("get_prompt", self._prompt_of), label="get_prompt")
 
     def _prompt_of(self, value: Any) -> Any:
         return prompt_document(f"{self._offering.cls.__name__}.get_prompt", value)
 
     def tools(self) -> Work:
-        return Work(lambda: self._ask(self._instance.list_task_tools, self._tools_of), label="list_task_tools")
+        return Work(lambda: self._ask("list_task_tools", self._tools_of), label="list_task_tools")
 
     def _tools_of(self, value: Any) -> Any:
         """All tools of this task: the shared ones, then what the task says, names unique."""
@@ -163,11 +164,10 @@ class ORSEpisode:
         except ValueError as exc:
             return failure("bad_output", f"list_task_tools: {exc}", ran="yes")
 
-    def _ask(self, method: Callable[[], Any], finish: Callable[[Any], Any]) -> Any:
+    def _ask(self, label: str, finish: Callable[[Any], Any]) -> Any:
         """Call a method that takes nothing, and make a document of what it returns."""
-        label = getattr(method, "__name__", "method")
         try:
-            value = method()
+            value = getattr(self._instance, label)()
         except BaseException as exc:
             return self._raised(label, exc)
         return self._await(label, value, finish) if inspect.isawaitable(value) else self._done(label, finish, value)
@@ -216,9 +216,18 @@ class ORSEpisode:
 
     def _work(self, name: str, spec: ToolSpec | None, input: Any) -> Work | Failure:
         offering = self._offering
-        if offering.custom_call:
-            return Work(lambda: self._call_custom(name, spec, input), label=name, is_async=True)
         entry = offering.table.get(name)
+        if offering.custom_call:
+            marks = entry.marks if entry is not None else Marks()
+            return Work(
+                lambda: self._call_custom(name, spec, input),
+                label=name,
+                is_async=offering.custom_async,
+                serial=name,
+                concurrent=marks.concurrent,
+                exclusive=marks.exclusive,
+                timeout=marks.timeout,
+            )
         if entry is None:
             return failure("tool_failed", f"'{name}' is listed, but {offering.cls.__name__} has no such tool", ran="no")
         marks = entry.marks
@@ -258,7 +267,7 @@ class ORSEpisode:
         except BaseException as exc:
             return self._call_raised(name, exc)
 
-    async def _call_custom(self, name: str, spec: ToolSpec | None, input: Any) -> Any:
+    def _call_custom(self, name: str, spec: ToolSpec | None, input: Any) -> Any:
         """The author routes calls with a `_call_tool` of their own; the listed schema checks the input."""
         try:
             if spec is not None:
@@ -267,30 +276,39 @@ class ORSEpisode:
                     check = self._offering.checks[name] = SchemaCheck(spec.input_schema)
                 if (wrong := check.describe(input)) is not None:
                     return failure("invalid_input", f"Tool input validation error: {wrong}")
-            result = await self._instance._call_tool(name, input)
-            result = getattr(result, "root", result)  # a RunToolOutput holds one of the two
+            result = self._instance._call_tool(name, input)
+            return self._resume_custom(name, result) if inspect.isawaitable(result) else _custom_outcome(name, result)
         except BaseException as exc:
             return self._call_raised(name, exc)
-        if isinstance(result, RunToolError):
-            kind = {"not_found": "unknown_tool", "input_validation": "invalid_input"}.get(
-                result.reason or "", "tool_error"
-            )
-            return failure(kind, result.error, ran="yes")
-        return tool_outcome(name, result.output if isinstance(result, RunToolSuccess) else result)
+
+    async def _resume_custom(self, name: str, result: Any) -> Any:
+        try:
+            return _custom_outcome(name, await result)
+        except BaseException as exc:
+            return self._call_raised(name, exc)
 
     def _call_raised(self, name: str, exc: BaseException) -> Failure:
         if isinstance(exc, InvalidInput):
             return failure("invalid_input", str(exc))
-        errors = self._offering.errors
         if isinstance(exc, ToolError):
-            return failure("tool_error", f"Tool '{name}' failed: {explain_message(exc)}", ran="yes")
-        return failure("tool_failed", explain(exc, errors, f"Tool '{name}' failed"), ran="yes")
+            # the author's words to the agent, whatever is told of other exceptions
+            words = explain(exc, "exception", "").removeprefix(f"{type(exc).__name__}: ")
+            return failure("tool_error", f"Tool '{name}' failed: {words}", ran="yes")
+        return failure("tool_failed", explain(exc, self._offering.errors, f"Tool '{name}' failed"), ran="yes")
 
 
-def explain_message(exc: ToolError) -> str:
-    """The words that an author gave a ToolError, safe to send."""
-    text = explain(exc, "exception", "")
-    return text.removeprefix(f"{type(exc).__name__}: ")
+def _at_once(outcome: Any) -> Any:
+    """The teardown of what came about after it was given up: cut code goes on on no other loop, so it has its own."""
+    return asyncio.run(outcome) if inspect.iscoroutine(outcome) else outcome
+
+
+def _custom_outcome(name: str, result: Any) -> ToolOutcome | Failure:
+    """What an author's `_call_tool` returned: one of the two forms, a RunToolOutput that holds one, or an output."""
+    result = getattr(result, "root", result)
+    if isinstance(result, RunToolError):
+        known = {"not_found": "unknown_tool", "input_validation": "invalid_input"}
+        return failure(known.get(result.reason or "", "tool_error"), result.error, ran="yes")
+    return tool_outcome(name, result.output if isinstance(result, RunToolSuccess) else result)
 
 
 def _unknown(name: str) -> Failure:
