@@ -121,7 +121,7 @@ class ClassTasks:
     async def _list(self, split: str, run: RunWork, afresh: bool = False) -> Any:
         tasks = None if afresh else self._kept.get(split)
         if tasks is None:
-            tasks = await self._ask(run, "list_tasks", lambda: self._cls.list_tasks(split), self._sequence_of)
+            tasks = await self._ask(run, "list_tasks", lambda: self._cls.list_tasks(split), self._listed)
             if not isinstance(tasks, Failure):
                 self._kept[split] = tasks
         return tasks
@@ -211,9 +211,7 @@ class ClassTasks:
     async def _slice(self, split: str, start: int | None, stop: int | None, run: RunWork) -> Any:
         cls = self._cls
         if self._ranges:
-            return await self._ask(
-                run, "get_task_range", lambda: cls.get_task_range(split, start, stop), self._sequence_of
-            )
+            return await self._ask(run, "get_task_range", lambda: cls.get_task_range(split, start, stop), self._ranged)
         count = await self._count(split, run)
         if not isinstance(count, Failure):
             wanted = range(*slice(start, stop).indices(count))
@@ -257,10 +255,16 @@ class ClassTasks:
             return failure("invalid_index", f"Invalid index: {exc}" if str(exc) else "Invalid index", ran="yes")
         return failure("task_failed", words, ran="yes")
 
-    def _sequence_of(self, value: Any) -> Any:
+    def _listed(self, value: Any) -> Any:
+        return self._sequence_of("list_tasks", value)
+
+    def _ranged(self, value: Any) -> Any:
+        return self._sequence_of("get_task_range", value)
+
+    def _sequence_of(self, method: str, value: Any) -> Any:
         """A list, or whatever has a length and positions."""
         if isinstance(value, (str, bytes, Mapping)) or not hasattr(value, "__iter__"):
-            words = f"{self._cls.__name__} returned {type(value).__name__} as its tasks; return a list"
+            words = f"{self._cls.__name__}.{method} returned {type(value).__name__}; return a list"
             return failure("task_failed", words, ran="yes")
         return value if hasattr(value, "__len__") and hasattr(value, "__getitem__") else list(value)
 
