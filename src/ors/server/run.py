@@ -7,6 +7,7 @@ import contextlib
 import gc
 import ipaddress
 import logging
+import os
 import signal
 import sys
 from collections.abc import Iterator
@@ -78,16 +79,15 @@ async def _serve(server: uvicorn.Server, application: Application) -> None:
     loop = asyncio.get_running_loop()
     stopping: list[asyncio.Task[None]] = []
 
-    def stop() -> None:
-        if stopping:
-            server.force_exit = True
-            server.should_exit = True
-        else:
+    def stop(number: signal.Signals) -> None:
+        if not stopping:
             stopping.append(loop.create_task(_stop(server, application)))
+        elif number is signal.SIGINT:  # somebody at a terminal will not wait for teardowns
+            os._exit(130)
 
     for number in (signal.SIGTERM, signal.SIGINT):
         try:
-            loop.add_signal_handler(number, stop)
+            loop.add_signal_handler(number, stop, number)
         except (NotImplementedError, RuntimeError, ValueError):  # not the main thread: whoever runs us stops us
             break
     serving = loop.create_task(server.serve())
