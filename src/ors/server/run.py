@@ -78,10 +78,18 @@ def run(app: Any, application: Application, host: str, port: int, *, has_keys: b
 async def _serve(server: uvicorn.Server, application: Application) -> None:
     loop = asyncio.get_running_loop()
     stopping: list[asyncio.Task[None]] = []
+    first = 0.0
 
     def stop(number: signal.Signals) -> None:
+        nonlocal first
         if not stopping:
+            first = loop.time()
             stopping.append(loop.create_task(_stop(server, application)))
+        elif loop.time() - first < 1.0:
+            return  # the same signal, sent to the process and to its group
+        elif len(stopping) == 1:
+            logger.warning("told again to stop: running calls have no more time")
+            stopping.append(loop.create_task(application.host.drain(0)))
         elif number is signal.SIGINT:  # somebody at a terminal will not wait for teardowns
             os._exit(130)
 
