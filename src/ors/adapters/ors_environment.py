@@ -219,8 +219,9 @@ class ORSEpisode:
         entry = offering.table.get(name)
         if offering.custom_call:
             marks = entry.marks if entry is not None else Marks()
+            call = self._call_custom_async if offering.custom_async else self._call_custom
             return Work(
-                lambda: self._call_custom(name, spec, input),
+                lambda: call(name, spec, input),
                 label=name,
                 is_async=offering.custom_async,
                 serial=name,
@@ -280,6 +281,10 @@ class ORSEpisode:
             return self._resume_custom(name, result) if inspect.isawaitable(result) else _custom_outcome(name, result)
         except BaseException as exc:
             return self._call_raised(name, exc)
+
+    async def _call_custom_async(self, name: str, spec: ToolSpec | None, input: Any) -> Any:
+        outcome = self._call_custom(name, spec, input)
+        return await outcome if inspect.isawaitable(outcome) else outcome
 
     async def _resume_custom(self, name: str, result: Any) -> Any:
         try:
