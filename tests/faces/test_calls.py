@@ -52,8 +52,6 @@ def test_a_call_that_ends_at_once_is_one_write(episode: Episode) -> None:
         + b'event: end\r\ndata: {"ok":true,"output":%s}\r\n\r\n' % output
     )
     assert int(answer.headers["content-length"]) == len(answer.content)
-    assert answer.headers["cache-control"] == "no-cache"
-    assert answer.headers["x-accel-buffering"] == "no"
     assert len(call_id) == 32
 
 
@@ -159,9 +157,9 @@ def test_a_real_recursion(client: httpx.Client) -> None:
         ("nan reward", "'give' returned the reward nan; a reward is a finite number or None"),
         ("infinite reward", "'give' returned the reward -inf; a reward is a finite number or None"),
         ("text reward", "'give' returned the reward '1'; a reward is a finite number or None"),
-        ("nan metadata", "'give' returned NaN or an infinite number at metadata.deep[1]"),
-        ("an object in metadata", "'give' returned an output that is no JSON"),
-        ("a lone surrogate", "'give' returned an output that is no JSON"),
+        ("nan metadata", "'give' returned metadata that is no JSON: the value at metadata.deep[1] is NaN or infinite"),
+        ("an object in metadata", "'give' returned metadata that is no JSON"),
+        ("a lone surrogate", "'give' returned a lone surrogate at blocks[0].text"),
     ],
 )
 def test_garbage_is_named_and_never_a_null(client: httpx.Client, what: str, words: str) -> None:
