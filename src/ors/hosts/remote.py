@@ -116,9 +116,25 @@ class RemoteHost:
             raise
         return host
 
+    def _end_now(self, sock: socket.socket) -> None:
+        self._closing = True
+        try:
+            sock.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+        deadline = time.monotonic() + owner.END_S
+        try:
+            while self._process.is_alive():
+                if time.monotonic() > deadline:
+                    self._process.kill()
+                    self._process.join()
+                time.sleep(_LOOK_S)
+        except ValueError:  # the thread of its host was faster
+            pass
+
     async def _connect(self, sock: socket.socket) -> None:
         # at the interpreter's exit nobody may be left to close this host: the process is ended then, come what may
-        self._at_exit = multiprocessing.util.Finalize(None, _end_now, (self._process, sock), exitpriority=10)
+        self._at_exit = multiprocessing.util.Finalize(None, self._end_now, (sock,), exitpriority=10)
         try:
             self._watched = os.pidfd_open(self._process.pid or 0)
         except (AttributeError, OSError):  # not on this system; the pipe ends with the process and its children
@@ -319,19 +335,3 @@ class RemoteHost:
     def _kill(self) -> None:
         if not self._exited.done():
             self._process.kill()
-
-
-def _end_now(process: BaseProcess, sock: socket.socket) -> None:
-    try:
-        sock.shutdown(socket.SHUT_RDWR)
-    except OSError:
-        pass
-    deadline = time.monotonic() + owner.END_S
-    try:
-        while process.is_alive():
-            if time.monotonic() > deadline:
-                process.kill()
-                process.join()
-            time.sleep(_LOOK_S)
-    except ValueError:  # the thread of its host was faster
-        pass
