@@ -49,13 +49,17 @@ class TaskRef(msgspec.Struct, frozen=True):
 
 
 class Start(msgspec.Struct, frozen=True):
-    """What an episode starts from: a task by reference or in full, a seed, options and secrets."""
+    """What an episode starts from: a task by reference or in full, a seed, options and secrets.
+
+    kind: how a session is played, whatever kind its environment is of, from its opening on; None: as that is.
+    """
 
     ref: TaskRef | None = None
     task: Any = None
     seed: int | None = None
     options: Mapping[str, Any] = {}
     secrets: Secrets = Secrets()
+    kind: Literal["tools", "steps"] | None = None
 
 
 class Principal(msgspec.Struct, frozen=True):
@@ -124,7 +128,10 @@ class TaskQuery(msgspec.Struct, frozen=True):
 
 
 class OfferingSpec(msgspec.Struct, frozen=True):
-    """What an environment offers, as data that fronts keep: they never import an author's class."""
+    """What an environment offers, as data that fronts keep: they never import an author's class.
+
+    tools: the tools that every session has. action: the JSON Schema of an action, of an environment of steps.
+    """
 
     name: str
     kind: Literal["tools", "steps"]
@@ -132,6 +139,7 @@ class OfferingSpec(msgspec.Struct, frozen=True):
     terminal: bytes = b"null"
     description: str = ""
     lists_tasks: bool = True
+    action: bytes = b"null"
 
 
 class Latch:
@@ -244,8 +252,8 @@ class Offering(Protocol):
         ...
 
     @property
-    def tasks(self) -> Tasks:
-        """Its tasks."""
+    def tasks(self) -> Tasks | None:
+        """Its tasks; None for an environment of steps that has none of its own: seeds are its tasks then."""
         ...
 
     @property

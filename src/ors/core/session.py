@@ -25,6 +25,7 @@ from ors.core.ports import (
     ToolOutcome,
     Work,
 )
+from ors.core.secrets import Secrets
 from ors.core.turns import FINISHED, Runner, Turns, nothing, play
 
 __all__ = ["Phase", "Session"]
@@ -82,7 +83,7 @@ class Session(Turns):
         self.started = self.touched = limits.clock()
         self.stats: list[Any] = [0, 0, None, False]
         self.task_key: str | None = None
-        self.secrets: Any = None
+        self.secrets: tuple[Secrets, ...] = ()
         self._loop = asyncio.get_running_loop()
         self._episode: Any = None
         self._calls = CallLog(limits.store)

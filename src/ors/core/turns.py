@@ -115,12 +115,12 @@ class Turns:
         try:
             work = call.script.send(value)
         except StopIteration as stop:
+            self._finish(call, stop.value)  # first: if the episode is over now, whoever waits must not be let in
             self._gate.leave(call.work)
-            self._finish(call, stop.value)
             return
         except Exception as exc:
-            self._gate.leave(call.work)
             self._finish(call, self._broken(exc))
+            self._gate.leave(call.work)
             return
 
         result: list[Any] = []

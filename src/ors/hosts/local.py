@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from ors.core.bridge import bridge, choose, described, picks_tasks, tasks_of
 from ors.core.calls import ResultStore
 from ors.core.failures import Failure, failure
 from ors.core.limits import Limits
@@ -28,6 +29,7 @@ from ors.core.ports import (
     Principal,
     Start,
     TaskQuery,
+    TaskRef,
 )
 from ors.core.session import Session
 from ors.runtime import Runtime, RuntimeOptions
@@ -73,8 +75,12 @@ class LocalHost:
         self.options = options or HostOptions()
         self._loop = asyncio.get_running_loop()
         self._clock = clock
-        self._offerings = {offering.spec.name.lower(): offering for offering in offerings}
-        self._specs = {name: offering.spec for name, offering in self._offerings.items()}
+        named = {offering.spec.name.lower(): offering for offering in offerings}
+        self._specs = {name: described(offering) for name, offering in named.items()}
+        self._tasks = {name: tasks_of(offering) for name, offering in named.items()}
+        self._offerings: dict[tuple[str, str], Offering] = {
+            (name, kind): bridge(offering, kind) for name, offering in named.items() for kind in ("tools", "steps")
+        }
         self._runtime = Runtime(self.options.runtime, capture=self.options.capture_output)
         self._runtime.on_blocked(self._loop_lost)
         self._store = ResultStore(
@@ -117,9 +123,10 @@ class LocalHost:
                 outcome: Opened | Failure = await asyncio.shield(session.joined)
                 return outcome
             return failure("session_exists", "Session already exists")
-        offering = self._find(env)
-        if isinstance(offering, Failure):
-            return offering
+        name = self._name(env)
+        if isinstance(name, Failure):
+            return name
+        offering = self._offerings[name, start.kind or self._specs[name].kind]
         home = self._runtime.home(offering.spec.name, offering.affinity)
         session = Session(sid, offering, principal, self._runtime, home, self._limits)
         session.key = key
@@ -133,11 +140,7 @@ class LocalHost:
     async def _open(self, session: Session, start: Start) -> Opened | Failure:
         task = start.task
         if start.ref is not None:
-            try:
-                task = await session.offering.tasks.resolve(start.ref, self._run)
-            except Exception as exc:
-                logger.exception("resolving a task failed")
-                task = failure("internal", f"{type(exc).__name__}: {exc}", ran="unknown")
+            task = await self._resolve(session, start.ref)
             if isinstance(task, Failure):
                 if self._sessions.get(session.id) is session:
                     del self._sessions[session.id]
@@ -148,8 +151,8 @@ class LocalHost:
                 return task
         if session.failure is not None:  # deleted while its task was looked up
             return session.failure
-        session.secrets = start.secrets
-        session.secrets.hold()
+        start.secrets.hold()
+        session.secrets = (start.secrets,)
         self._counts["opened"] += 1
         session.task_key = f"{start.ref.split}[{start.ref.index}]" if start.ref is not None else None
         session.begin(msgspec.structs.replace(start, task=task))
@@ -165,7 +168,35 @@ class LocalHost:
             future: asyncio.Future[Outcome] = self._loop.create_future()
             future.set_result(self._misdirected(sid, session, principal, op.env))
             return future
+        if op.kind == "reset":
+            # shielded: whoever asked may leave, and the episode then still begins
+            return asyncio.shield(self._loop.create_task(self._reset(session, op, op.start or Start())))
         return session.perform(op)
+
+    async def _reset(self, session: Session, op: Op, start: Start) -> Outcome:
+        """Find the task that an episode is reset to, then reset it."""
+        session.touched = self._clock()
+        if start.task is None and start.ref is None and picks_tasks(session.offering):
+            chosen = await choose(self._tasks[session.env], start, self._run)
+            if isinstance(chosen, Failure):
+                return chosen
+            start = chosen
+        if start.ref is not None:
+            task = await self._resolve(session, start.ref)
+            if isinstance(task, Failure):
+                return task
+            start = msgspec.structs.replace(start, task=task)
+        if start.secrets not in session.secrets and session.failure is None:
+            start.secrets.hold()
+            session.secrets = (*session.secrets, start.secrets)
+        return await session.perform(msgspec.structs.replace(op, start=start))
+
+    async def _resolve(self, session: Session, ref: TaskRef) -> Any:
+        try:
+            return await self._tasks[session.env].resolve(ref, self._run)
+        except Exception as exc:
+            logger.exception("resolving a task failed")
+            return failure("internal", f"{type(exc).__name__}: {exc}", ran="unknown")
 
     async def cancel(self, sid: str, principal: Principal, call_id: str) -> Document | Failure:
         session = self._sessions.get(sid)
@@ -195,17 +226,17 @@ class LocalHost:
     # Tasks
 
     async def task(self, env: str, query: TaskQuery) -> Document | Failure:
-        offering = self._find(env)
-        if isinstance(offering, Failure):
-            return offering
-        return await offering.tasks.query(query, self._run)
+        name = self._name(env)
+        if isinstance(name, Failure):
+            return name
+        return await self._tasks[name].query(query, self._run)
 
     async def tasks(self, env: str, split: str) -> AsyncIterator[bytes | Failure]:
-        offering = self._find(env)
-        if isinstance(offering, Failure):
-            yield offering
+        name = self._name(env)
+        if isinstance(name, Failure):
+            yield name
             return
-        async for piece in offering.tasks.stream(split, self._run):
+        async for piece in self._tasks[name].stream(split, self._run):
             yield piece
 
     # The whole
@@ -268,11 +299,11 @@ class LocalHost:
     async def _run(self, work: Any) -> Any:
         return await self._runtime.run(work, self._runtime.home(work.serial or "tasks", "any"))
 
-    def _find(self, env: str | None) -> Offering | Failure:
+    def _name(self, env: str | None) -> str | Failure:
         if env is None:
-            return next(iter(self._offerings.values()))
-        offering = self._offerings.get(env.lower())
-        return offering if offering is not None else failure("unknown_environment", f"unknown environment '{env}'")
+            return next(iter(self._specs))
+        name = env.lower()
+        return name if name in self._specs else failure("unknown_environment", f"unknown environment '{env}'")
 
     def _refuse_open(self, sid: str, principal: Principal) -> Failure | None:
         wait = self.options.retry_after_s
@@ -331,9 +362,9 @@ class LocalHost:
                 "finished": session.finished,
             },
         )
-        if session.secrets is not None:
-            # after the line above, so that no secret can be in it
-            session.secrets.release()
+        # after the line above, so that no secret can be in it
+        for held in session.secrets:
+            held.release()
 
     def _hung(self, session: Session, answer: Failure) -> None:
         if session.failure is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -45,15 +45,17 @@ class WireStart(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     def of(cls, start: Start) -> WireStart:
         """What is sent for a Start."""
         ref = start.ref and [start.ref.split, start.ref.index, start.ref.key]
-        return cls(json_text("the task", [ref, start.task, start.seed, dict(start.options)]), start.secrets)
+        value = [ref, start.task, start.seed, dict(start.options), start.kind]
+        return cls(json_text("the task", value), start.secrets)
 
     def start(self) -> Start:
         """The Start that was sent."""
-        ref, task, seed, options = json_value("the start of an episode", self.text, _START)
-        return Start(TaskRef(*ref) if ref is not None else None, task, seed, options, self.secrets)
+        ref, task, seed, options, kind = json_value("the start of an episode", self.text, _START)
+        return Start(TaskRef(*ref) if ref is not None else None, task, seed, options, self.secrets, kind)
 
 
-_START = tuple[tuple[str, int, str | None] | None, Any, int | None, dict[str, Any]]
+_Kind = Literal["tools", "steps"] | None
+_START = tuple[tuple[str, int, str | None] | None, Any, int | None, dict[str, Any], _Kind]
 
 
 class WireOp(msgspec.Struct, array_like=True, forbid_unknown_fields=True):

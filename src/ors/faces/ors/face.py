@@ -198,7 +198,7 @@ class ORSFace:
         key = None
         if repeat := request.header(b"idempotency-key"):
             key = f"{repeat}:{hashlib.blake2b(await request.body(), digest_size=16).hexdigest()}"
-        start = Start(ref=ref, task=body.task_spec, secrets=Secrets(secrets))
+        start = Start(ref=ref, task=body.task_spec, secrets=Secrets(secrets), kind="tools")
         opened = await self._host.open(request.sid, body.env_name or request.env, start, request.principal, key)
         if isinstance(opened, Failure):
             return failure_reply(opened)
