@@ -156,7 +156,8 @@ class Environment(ABC):
             return self
         made: dict[type, Any] = self.__dict__.setdefault("_toolset_instances", {})
         if entry.owner not in made:
-            made[entry.owner] = entry.owner(self) if _takes_env(entry.owner) else entry.owner()
+            # two calls may come here at once, on two threads: both then use the one that was first
+            made.setdefault(entry.owner, entry.owner(self) if _takes_env(entry.owner) else entry.owner())
         return made[entry.owner]
 
 

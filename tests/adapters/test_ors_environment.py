@@ -144,6 +144,8 @@ async def test_every_method_may_be_either(cls: Any, affinity: str) -> None:
 
 @pytest.mark.parametrize("affinity", ["session", "class"])
 async def test_affinity_keeps_synchronous_code_on_its_thread(affinity: str) -> None:
+    listed = set[int]()
+
     class Placed(Plain):
         thread_affinity = affinity
 
@@ -158,6 +160,11 @@ async def test_affinity_keeps_synchronous_code_on_its_thread(affinity: str) -> N
             self.threads.add(threading.get_ident())
             return ""
 
+        @classmethod
+        def list_tasks(cls, split: str) -> Any:
+            listed.add(threading.get_ident())
+            return [{}]
+
         @tool
         def where(self) -> ToolOutput:
             self.threads.add(threading.get_ident())
@@ -171,6 +178,7 @@ async def test_affinity_keeps_synchronous_code_on_its_thread(affinity: str) -> N
             seen.append(await episode.text("where"))
         assert all("," not in threads for threads in seen)
         assert (seen[0] == seen[1]) is (affinity == "class")
+        assert (seen[0] == str(sorted(listed))) is (affinity == "class")
 
 
 @pytest.mark.parametrize("later", [False, True])

@@ -180,6 +180,50 @@ async def test_what_swallows_its_cancellation_is_a_zombie_that_nobody_waits_for(
         await until(lambda: not b.runtime.status()["zombies"])
 
 
+async def test_a_work_that_keeps_its_task_can_hurt_no_other_with_it() -> None:
+    """Works that end without waiting may share a task with the next; one that refers to it later may not."""
+    kept = list[Any]()
+
+    async def keep() -> str:
+        kept.append(asyncio.current_task())
+        return "kept"
+
+    async def wait() -> str:
+        await asyncio.sleep(0.2)
+        return "waited"
+
+    async def cancel() -> int:
+        return len([task.cancel() for task in kept])
+
+    async with bench() as b:
+        for _ in range(5):
+            together = [b.start(work) for work in (keep, wait, keep, keep, wait)]
+            await asyncio.gather(*(together[at].outcome for at in (0, 2, 3)))
+            assert await b.run(cancel) == len(kept)
+            assert [await together[at].outcome for at in (1, 4)] == ["waited", "waited"]
+
+
+async def test_a_work_may_be_cancelled_by_another_that_has_its_task() -> None:
+    kept = list[Any]()
+
+    async def wait() -> str:
+        kept.append(asyncio.current_task())
+        try:
+            await asyncio.sleep(20)
+        except asyncio.CancelledError:
+            return "stopped"
+        return "waited"
+
+    async def stop() -> None:
+        kept[0].cancel()
+
+    async with bench() as b:
+        waiting = b.start(wait)
+        await until(lambda: kept)
+        await b.run(stop)
+        assert await waiting.outcome == "stopped"
+
+
 async def test_a_limit_reaches_its_caller_while_the_loop_is_blocked() -> None:
     async with bench() as b:
         let_go = threading.Event()

@@ -77,6 +77,7 @@ class LocalHost:
         self._clock = clock
         named = {offering.spec.name.lower(): offering for offering in offerings}
         self._specs = {name: described(offering) for name, offering in named.items()}
+        self._single = {offering.spec.name for offering in offerings if offering.affinity == "class"}
         self._tasks = {name: tasks_of(offering) for name, offering in named.items()}
         self._offerings: dict[tuple[str, str], Offering] = {
             (name, kind): bridge(offering, kind) for name, offering in named.items() for kind in ("tools", "steps")
@@ -258,7 +259,8 @@ class LocalHost:
     async def drain(self, grace_s: float) -> None:
         self._draining = True
         if self._limits.calls and grace_s > 0:
-            self._limits.quiet = self._loop.create_future()
+            if self._limits.quiet is None or self._limits.quiet.done():
+                self._limits.quiet = self._loop.create_future()
             await asyncio.wait({self._limits.quiet}, timeout=grace_s)
         why = failure("draining", "the server is shutting down", retry_after=self.options.retry_after_s)
         endings = [self._end(session, "shutdown", why) for session in list(self._sessions.values())]
@@ -297,7 +299,9 @@ class LocalHost:
         self.sweep()
 
     async def _run(self, work: Any) -> Any:
-        return await self._runtime.run(work, self._runtime.home(work.serial or "tasks", "any"))
+        # class methods of an environment that keeps to one thread run on it too
+        group = work.serial or "tasks"
+        return await self._runtime.run(work, self._runtime.home(group, "class" if group in self._single else "any"))
 
     def _name(self, env: str | None) -> str | Failure:
         if env is None:

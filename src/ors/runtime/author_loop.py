@@ -11,6 +11,7 @@ import atexit
 import contextvars
 import itertools
 import logging
+import sys
 import threading
 import time
 import weakref
@@ -126,12 +127,13 @@ class AuthorLoop:
         """Run what is ready, one after another, for as long as nothing has to wait.
 
         A work that waits keeps this task for itself; another task then carries the rest. So works that end without
-        waiting cost no task each, and `asyncio.current_task()` is one and the same for all of a work.
+        waiting cost no task each, and `asyncio.current_task()` is one and the same for all of a work. A task that a
+        work still refers to when it has ended carries no other: whoever cancels it then must not meet a stranger.
         """
         task, ready = self._carrier, self._ready
         assert task is not None
         self.loop.call_soon(self._relieve, task)
-        carried = 0
+        carried, references = 0, sys.getrefcount(task)
         while ready and self._carrier is task and carried < _AT_A_STRETCH and not task.cancelling():
             carried += 1
             running = ready.popleft()
@@ -139,6 +141,7 @@ class AuthorLoop:
             if result is None:
                 running.task = task
                 result = await self._attend(running)
+                running.task = None
             else:
                 running.discard()
             # what comes after the rest of a synchronous work is a lane's, and is seen to where the result is delivered
@@ -148,6 +151,8 @@ class AuthorLoop:
                 if self._carrier is None:
                     self._carry()
             self._outbox.post_from(self.loop, (running, result))
+            if sys.getrefcount(task) > references:
+                break
         self._relieve(task)
 
     def _relieve(self, task: asyncio.Task[None]) -> None:
