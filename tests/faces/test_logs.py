@@ -83,7 +83,9 @@ def test_one_line_for_each_episode_for_people(tmp_path: Path, settings: dict[str
 def test_what_goes_wrong_is_logged_with_its_traceback(tmp_path: Path, settings: dict[str, Any]) -> None:
     with Process(tmp_path, log_format="json", log_level="warning", port=free_port(), **settings) as served:
         Episode(served.client, {"fail": "setup"}).opened().prompt()
-        Episode(served.client, {"fail": "teardown"}).opened().delete()
+        made = Episode(served.client, {"fail": "teardown"}).opened()
+        made.prompt()
+        made.delete()
         wait_until(lambda: len(served.log.splitlines()) >= 2)
         lines = records(served)
         assert {line["level"] for line in lines} == {"warning"}
