@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
+import anyio
 import pytest
 
-from ors.core.ports import Host, Principal, Start
+from ors.core.ports import Host, Op, Principal, Start
 from ors.hosts.local import HostOptions, LocalHost
 from ors.hosts.remote import RemoteHost
 from ors.hosts.threaded import ThreadedHost
@@ -16,6 +18,20 @@ from ors.hosts.threaded import ThreadedHost
 from .environments import offerings
 
 TRAINER = Principal()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> None:
+    """A test that waits for what does not come fails; the event loop would catch what a signal raises in it."""
+    test = pyfuncitem.obj
+    if inspect.iscoroutinefunction(test):
+
+        @functools.wraps(test)
+        async def bounded(**arguments: Any) -> None:
+            with anyio.fail_after(90):
+                await test(**arguments)
+
+        pyfuncitem.obj = bounded
 
 
 async def make_host(kind: str, options: HostOptions | None = None) -> Any:
@@ -61,8 +77,6 @@ class Player:
         return await self.host.open(self.sid, env, Start(**start), self.principal, key)
 
     def ask(self, kind: str, **rest: Any) -> Any:
-        from ors.core.ports import Op
-
         return self.host.perform(self.sid, self.principal, Op(kind, **rest))  # type: ignore[arg-type]
 
     def call(self, name: str, *, call_id: str | None = None, mode: str = "run", **arguments: Any) -> Any:

@@ -35,6 +35,12 @@ def triple(number: int) -> int:
     return 3 * number
 
 
+def tell_and_sleep(connection: Any) -> None:
+    """For a process that an author stops."""
+    connection.send("here")
+    time.sleep(LIMIT_S)
+
+
 class Workshop(Environment):
     """Does what its tools say. Files are the signals between a test and a process that it cannot reach otherwise."""
 
@@ -157,7 +163,13 @@ class Workshop(Environment):
         child.terminate()
         code = child.wait(LIMIT_S)
         child.stdout.close()
-        return said(f"{trebled} {code}")
+        ours, theirs = multiprocessing.Pipe()
+        forked = multiprocessing.get_context("fork").Process(target=tell_and_sleep, args=(theirs,))
+        forked.start()
+        ours.recv()
+        forked.terminate()
+        forked.join(LIMIT_S)
+        return said(f"{trebled} {code} {forked.exitcode}")
 
     @tool
     def print(self, text: str) -> ToolOutput:
