@@ -254,14 +254,18 @@ class Lanes:
             total = sum(lane.taken for lane in tuple(self._lanes))
             if total != taken:
                 taken, taken_at = total, now
-            try:
-                first = self._queue[0]
-            except IndexError:
-                continue
-            if first is None or now - first.queued < self.TICK_S:
+            if self._waited(now) < self.TICK_S:
                 continue
             if busy < 0.9 or now - taken_at > 0.02 or len(self._lanes) - len(self._sleeping) < cores:
                 self._grow(min(len(self._queue), 64))
+
+    def _waited(self, now: float) -> float:
+        """For how long the first of the queue has waited. A function, so that the foreman keeps no work while idle."""
+        try:
+            first = self._queue[0]
+        except IndexError:
+            return 0.0
+        return now - first.queued if first is not None else 0.0
 
     def _grow(self, count: int) -> None:
         with self._lock:
