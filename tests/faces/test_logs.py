@@ -18,7 +18,7 @@ import pytest
 from served import wait_until
 
 from .serving import TESTS, Process
-from .wire import Episode, Notes, error_of, failure_of
+from .wire import Episode, error_of, failure_of
 
 
 @pytest.fixture
@@ -144,6 +144,8 @@ def test_no_secret_in_any_line_or_answer(
         served.client.get("/tools", headers={"X-API-Key": "a-wrong-key"})
         episode.delete()
         assert served.stop() == 0
+        # a line that is written late is masked all the same: it was formatted while the secret was known
+        assert served.log.count("leak printed") == len(SECRETS)
         assert len(answers) >= 15
         told = "".join(answer.text for answer in answers)
         for text in (served.log, served.output_file.read_text(), told):
@@ -177,16 +179,3 @@ def test_nobody_who_reads_stalls_nobody_who_asks(tmp_path: Path) -> None:
             assert process.wait(30) == 0
         finally:
             process.kill()
-
-
-def test_records_outlive_their_secrets(tmp_path: Path, settings: dict[str, Any]) -> None:
-    """A line that is written late is masked all the same: it was formatted while the secret was known."""
-    notes = Notes(tmp_path)
-    with Process(tmp_path, log_level="debug", **settings) as served:
-        for _ in range(5):
-            episode = Episode(served.client, notes.spec(), secrets=SECRETS).opened()
-            episode.call("leak", {"name": "plain"})
-            episode.delete()
-        served.stop()
-        assert SECRETS["plain"] not in served.log
-        assert served.log.count("leak printed") == 5

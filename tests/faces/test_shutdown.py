@@ -128,11 +128,6 @@ def test_a_second_signal_ends_the_grace(tmp_path: Path, notes: Notes, settings: 
     assert notes.count("teardown") == 1
 
 
-def test_an_idle_server_stops_at_once(tmp_path: Path, settings: dict[str, Any]) -> None:
-    with Process(tmp_path, **settings) as served:
-        assert served.stop() == 0
-
-
 def test_an_address_in_use_is_an_exit_code(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         program = "import sys; from faces.probes import Probe; from ors import Server; "
