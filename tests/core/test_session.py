@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import random
 import threading
+import time
 from collections.abc import Generator
 from typing import Any
 
@@ -553,3 +555,71 @@ async def test_whoever_waits_for_the_last_call_is_told() -> None:
         door.opened.set()
         await asked
         assert t.limits.quiet.done()
+
+
+# Order, on real threads and a real loop
+
+
+async def test_what_may_not_overlap_never_does_and_keeps_its_order() -> None:
+    marks: dict[str, dict[str, Any]] = {
+        "free": CONCURRENT,
+        "alone": EXCLUSIVE,
+        "one": {},
+        "two": {},
+        "sync": {},
+        "calc": {},
+    }
+    stage, dice = Stage(), random.Random(11)
+    inside: list[tuple[str, int]] = []
+    started: list[tuple[str, int]] = []
+    lock = threading.Lock()
+
+    def conflict(a: str, b: str) -> bool:
+        if "alone" in (a, b):
+            return True
+        if "free" in (a, b):
+            return False
+        return a == b or {a, b} == {"sync", "calc"}
+
+    def enter(name: str, number: int) -> None:
+        with lock:
+            clash = [other for other in inside if conflict(other[0], name)]
+            assert not clash, f"{name} {number} overlaps with {clash}"
+            inside.append((name, number))
+            started.append((name, number))
+
+    def leave(name: str, number: int) -> None:
+        with lock:
+            inside.remove((name, number))
+
+    def asynchronous(name: str) -> Any:
+        async def tool(input: Any) -> ToolOutcome:
+            enter(name, input["n"])
+            for _ in range(input["pauses"]):
+                await asyncio.sleep(0)
+            leave(name, input["n"])
+            return said(input["n"])
+
+        return tool
+
+    def synchronous(name: str) -> Any:
+        def tool(input: Any) -> ToolOutcome:
+            enter(name, input["n"])
+            time.sleep(input["pauses"] / 2000)
+            leave(name, input["n"])
+            return said(input["n"])
+
+        return tool
+
+    for name in marks:
+        make = synchronous if name in ("sync", "calc") else asynchronous
+        stage.tools[name] = (make(name), marks[name])
+    async with theatre(stage) as t:
+        names = [dice.choice([*marks, "one", "two", "sync", "free"]) for _ in range(400)]
+        calls = [t.call(name, {"n": number, "pauses": dice.randrange(4)}) for number, name in enumerate(names)]
+        assert await asyncio.gather(*calls) == [said(number) for number in range(400)]
+    places = {number: place for place, (_, number) in enumerate(started)}
+    for later, name in enumerate(names):
+        for earlier in range(max(0, later - 40), later):
+            if conflict(names[earlier], name):
+                assert places[earlier] < places[later], f"{name} {later} came before {names[earlier]} {earlier}"

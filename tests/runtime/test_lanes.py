@@ -176,6 +176,21 @@ async def test_what_ignores_its_cut_is_counted_and_named_until_it_ends(caplog: p
         assert kind(started.outcome.result()) == "call_cancelled", "the late result was not dropped"
 
 
+async def test_zombies_take_no_places_from_the_living() -> None:
+    async with bench(RuntimeOptions(grace_s=0.05, max_threads=2)) as b:
+        stubborn = [Stubborn() for _ in range(2)]
+        hung = [b.start(each) for each in stubborn]
+        await until(lambda: all(each.began.is_set() for each in stubborn))
+        waiting = [b.start(lambda: 7) for _ in range(5)]
+        for each in hung:
+            each.cut()
+        assert [await each.outcome for each in waiting] == [7] * 5
+        assert b.runtime.status()["lanes"] <= 2
+        for each in stubborn:
+            each.let_go.set()
+        await until(lambda: not b.runtime.zombies)
+
+
 async def test_a_limit_counts_from_the_start_of_the_code() -> None:
     """Three calls that wait for each other, each well within its own limit."""
     async with bench(RuntimeOptions(max_threads=1)) as b:

@@ -21,7 +21,7 @@ from types import CoroutineType, coroutine
 from typing import TYPE_CHECKING, Any
 
 from ors.runtime.capture import OUTPUT
-from ors.runtime.mailbox import BEGUN, Mailbox
+from ors.runtime.mailbox import Mailbox
 
 if TYPE_CHECKING:
     from ors.runtime.running import Running
@@ -164,9 +164,7 @@ class AuthorLoop:
 
     async def _attend(self, running: Running) -> Any:
         if not running.begun:
-            running.begun = True
-            if running.seconds is not None:
-                self._outbox.post((running, BEGUN))
+            running.begun = time.monotonic()
         try:
             return await _within(running.context, running)
         except BaseException as exc:
@@ -187,8 +185,7 @@ class AuthorLoop:
 
     def _deliver(self, item: tuple[Running, Any]) -> None:
         running, result = item
-        if result is not BEGUN:
-            self._pending.discard(running)
+        self._pending.discard(running)
         self._finished(running, result)
 
     def _stop(self) -> None:

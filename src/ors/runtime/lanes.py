@@ -19,7 +19,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ors.runtime.capture import OUTPUT
-from ors.runtime.mailbox import BEGUN
 
 if TYPE_CHECKING:
     from ors.runtime.running import Running
@@ -92,13 +91,13 @@ class Lane(threading.Thread):
             while running is not None:
                 self.taken += 1
                 running = self._run_one(running)
+            if self.lost:
+                return
 
     def _run_one(self, running: Running) -> Running | None:
         """Run a work; returns the one that was waiting for it."""
         running.lane = self
-        running.begun = True
-        if running.seconds is not None:
-            self._finished(running, BEGUN)  # before the work can be cut: a cut inside of this would lose results
+        running.begun = time.monotonic()
         try:
             self._current = running
             result = running.barred()
@@ -193,6 +192,12 @@ class Lanes:
         lane = Lane(deque(), self._finished, _rest)
         lane.start()
         return lane
+
+    def lose(self, lane: Lane) -> None:
+        """A thread of the pool does not come back: it ends when its work does, and no longer counts as one."""
+        with self._lock:
+            lane.lost = True
+            self._lanes.discard(lane)
 
     def stop(self) -> None:
         """Let every thread end when its current work does."""

@@ -6,16 +6,13 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
-__all__ = ["BEGUN", "Mailbox"]
+__all__ = ["Mailbox"]
 
 logger = logging.getLogger("ors.runtime")
 
 T = TypeVar("T")
-
-BEGUN: Any = object()
-"""Posted with a work that has a time limit, before its result: its code begins now."""
 
 
 class Mailbox(Generic[T]):

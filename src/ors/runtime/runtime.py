@@ -11,6 +11,7 @@ import asyncio
 import contextvars
 import logging
 import threading
+import time
 from collections.abc import Callable
 from types import CoroutineType
 from typing import Any
@@ -22,7 +23,7 @@ from ors.core.ports import Latch, Work
 from ors.runtime.author_loop import AuthorLoop
 from ors.runtime.capture import Output
 from ors.runtime.lanes import Lane, Lanes
-from ors.runtime.mailbox import BEGUN, Mailbox
+from ors.runtime.mailbox import Mailbox
 from ors.runtime.running import CUT, Affinity, Home, Running
 from ors.runtime.watchdog import Watchdog
 
@@ -94,6 +95,8 @@ class Runtime:
             self._submit_to_author(running)
         else:
             self._submit_to_lane(running)
+        if running.seconds is not None:
+            running.limit = self._loop.call_later(running.seconds, self._over_time, running)
         return running
 
     def cut(self, running: Running, answer: Failure) -> None:
@@ -229,9 +232,6 @@ class Runtime:
 
     def _lane_finished(self, running: Running, result: Any) -> Running | None:
         """On the lane's thread; returns what it runs next."""
-        if result is BEGUN:
-            self._mail.post((running, BEGUN))
-            return None
         running.lane = None
         if type(result) is CoroutineType:
             # a synchronous method returned something to await: it continues on the author loop
@@ -244,10 +244,6 @@ class Runtime:
         return following
 
     def _finished(self, running: Running, result: Any) -> None:
-        if result is BEGUN:
-            if not running.done and running.seconds is not None:
-                running.limit = self._loop.call_later(running.seconds, self._over_time, running)
-            return
         if result is _CONTINUE:
             if running.cut is None:
                 self._submit_to_author(running)
@@ -285,6 +281,14 @@ class Runtime:
             running.on_gone(ended)
 
     def _over_time(self, running: Running) -> None:
+        """The time since a work was asked for is over; its own counts from when its code began."""
+        assert running.seconds is not None
+        left = running.seconds
+        if running.begun:
+            left -= time.monotonic() - running.begun
+        if left > 0.001:
+            running.limit = self._loop.call_later(left if running.begun else max(left, 0.1), self._over_time, running)
+            return
         words = f"'{running.work.label}' took longer than its limit of {running.seconds:g} s"
         self.cut(running, failure("tool_timeout", words, ran="yes"))
 
@@ -300,6 +304,8 @@ class Runtime:
         lane = running.lane
         if lane is not None and lane is home.lane:
             self._replace(lane, home)
+        elif lane is not None:
+            self._lanes.lose(lane)
         if running.author is not None and running.work.is_async:
             running.author.abandon(running)
         else:
