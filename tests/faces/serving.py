@@ -1,4 +1,4 @@
-"""Served by `Server.run` in a process of its own: `python -m faces.serving SETTINGS PORT`, the settings as JSON."""
+"""A server in a process of its own, as `Server.run` runs it; the program is `run_alone.py`."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from typing import Any
 
 import httpx
 
-from ors import Server
+from ors.server.openapi import static_document
 from served import wait_until
 
-from .probes import Odd, Probe, Slow
 from .wire import Page
 
 __all__ = ["Process"]
 
+PAGE = Page(json.loads(static_document()))
 TESTS = Path(__file__).resolve().parents[1]
 
 
@@ -33,7 +33,7 @@ class Process:
         self.output_file = folder / "output"
         with self.log_file.open("w") as log, self.output_file.open("w") as output:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "faces.serving", json.dumps(settings), str(port)],
+                [sys.executable, "-m", "faces.run_alone", json.dumps(settings), str(port)],
                 cwd=TESTS,
                 stdout=output,
                 stderr=log,
@@ -47,14 +47,11 @@ class Process:
         keys = settings.get("api_keys")
         self.client = httpx.Client(base_url=self.url, timeout=30, headers={"X-API-Key": keys[0]} if keys else None)
         self.client.event_hooks["response"] = [self._judge]
-        self.page = Page(self.client.get("/openapi.json").json())
 
     def _judge(self, answer: httpx.Response) -> None:
-        if answer.request.url.path == "/openapi.json":
-            return
         if not answer.headers.get("content-type", "").startswith("text/event-stream"):
             answer.read()
-        self.page.judge(answer)
+        PAGE.judge(answer)
 
     def __enter__(self) -> Process:
         return self
@@ -89,7 +86,3 @@ class Process:
         """End it in order; returns its exit code."""
         self.send()
         return self.process.wait(30)
-
-
-if __name__ == "__main__":
-    Server([Probe, Slow, Odd], **json.loads(sys.argv[1])).run("127.0.0.1", int(sys.argv[2]))

@@ -165,7 +165,7 @@ def test_no_secret_in_any_line_or_answer(
 def test_nobody_who_reads_stalls_nobody_who_asks(tmp_path: Path) -> None:
     """The pipe that takes the log is full, and nobody empties it: the server goes on, and ends when it is told to."""
     settings = json.dumps({"log_level": "debug", "log_format": "json"})
-    command = [sys.executable, "-m", "faces.serving", settings, "0"]
+    command = [sys.executable, "-m", "faces.run_alone", settings, "0"]
     with subprocess.Popen(command, cwd=TESTS, stderr=subprocess.PIPE, text=True, bufsize=1) as process:
         try:
             assert process.stderr is not None

@@ -129,9 +129,16 @@ def test_routes_may_be_added(app: Any) -> None:
 
 
 def test_what_nobody_knows_is_answered_in_one_shape() -> None:
-    client = TestClient(Server([Probe], api_keys=["key"]).app)
+    app = Server([Probe], api_keys=["key"]).app
+
+    @app.get("/mine")
+    def mine() -> str:
+        return "open"
+
+    client = TestClient(app)
     assert failure_of(client.get("/nothing")) == (401, "unauthorized")
     assert failure_of(client.get("/nothing", headers={"X-API-Key": "key"})) == (404, "not_found")
+    assert client.get("/mine").json() == "open"  # an added route is its author's to guard
 
 
 def test_middleware_wraps_the_servers_own_routes(app: Any, notes: Notes) -> None:
