@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -59,6 +60,36 @@ def test_a_value_that_two_sessions_hold_is_masked_until_both_have_gone(held: Sec
     other = Secrets({"another": VALUE, "twice": VALUE})
     other.hold()
     other.release()
+    assert mask(VALUE) == "[secret]"
+
+
+def test_many_are_masked_as_few_are(held: Secrets) -> None:
+    texts = [
+        f"login with {VALUE} failed",
+        f"{VALUE}{VALUE}-and-more|{VALUE[:-1]}",
+        VALUE,
+        "short",
+        "",
+        f"token-000123-of-a-session {VALUE} token-000123",
+        "token-000123-of-a-sessiontoken-000999-of-a-session",
+    ]
+    few = [mask(text) for text in texts[:5]]
+    many = [Secrets({"key": f"token-{number:06d}-of-a-session"}) for number in range(5000)]
+    for secrets in many:
+        secrets.hold()
+    try:
+        assert [mask(text) for text in texts[:5]] == few
+        assert mask(texts[5]) == "[secret] [secret] token-000123"
+        assert mask(texts[6]) == "[secret][secret]"
+        line = "an ordinary line of a log that holds none of them " * 6
+        began = time.perf_counter()
+        for _ in range(200):
+            assert mask(line) == line
+        assert (time.perf_counter() - began) / 200 < 0.005, "5,000 sessions make every line expensive"
+    finally:
+        for secrets in many:
+            secrets.release()
+    assert mask(texts[6]) == texts[6]
     assert mask(VALUE) == "[secret]"
 
 

@@ -14,7 +14,10 @@ __all__ = ["Secrets", "mask"]
 
 _MIN_LENGTH = 8
 _MASK = "[secret]"
+_FEW = 30
 _live: Counter[str] = Counter()
+# The live forms by how they begin. Replaced and never changed: other threads read them.
+_starts: dict[str, tuple[str, ...]] = {}
 
 
 class Secrets(Mapping[str, str]):
@@ -49,7 +52,11 @@ class Secrets(Mapping[str, str]):
 
     def hold(self) -> None:
         """Mask these values in every text from now on."""
-        _live.update(self._forms())
+        for form in self._forms():
+            _live[form] += 1
+            if _live[form] == 1:
+                start = form[:_MIN_LENGTH]
+                _starts[start] = (*_starts.get(start, ()), form)
 
     def release(self) -> None:
         """Undo one `hold`."""
@@ -57,6 +64,11 @@ class Secrets(Mapping[str, str]):
             _live[form] -= 1
             if _live[form] <= 0:
                 del _live[form]
+                start = form[:_MIN_LENGTH]
+                if not (rest := tuple(other for other in _starts[start] if other != form)):
+                    del _starts[start]
+                else:
+                    _starts[start] = rest
 
     def _forms(self) -> set[str]:
         """The values as they stand in a text, and as they are quoted in one: in JSON, in what `repr` shows."""
@@ -69,8 +81,25 @@ class Secrets(Mapping[str, str]):
 
 def mask(text: str) -> str:
     """Replace every live secret in a text."""
+    if len(_live) > _FEW:
+        return _mask_many(text)
     if _live:
         for value in sorted(_live, key=len, reverse=True):
             if value in text:
                 text = text.replace(value, _MASK)
     return text
+
+
+def _mask_many(text: str) -> str:
+    """With a secret for each of many sessions, a text is walked once instead of searched once for each."""
+    parts: list[str] = []
+    kept = at = 0
+    while at <= len(text) - _MIN_LENGTH:
+        forms = _starts.get(text[at : at + _MIN_LENGTH], ())
+        found = max((len(form) for form in forms if text.startswith(form, at)), default=0)
+        if not found:
+            at += 1
+            continue
+        parts += (text[kept:at], _MASK)
+        kept = at = at + found
+    return "".join((*parts, text[kept:])) if parts else text
