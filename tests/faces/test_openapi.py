@@ -196,9 +196,8 @@ def test_whatever_is_asked_the_answer_is_described(
             except Unsatisfiable:  # there is nothing to get wrong in a request that only has a path
                 assert mode is GenerationMode.NEGATIVE
                 assert operation.method == "get" or operation.path == "/create_session"
-    assert sum(statuses.values()) > 100
-    assert statuses[200 if mode is GenerationMode.POSITIVE else 422] > 50
-    # a server error is a promise kept, or none at all
+    assert sum(statuses.values()) > 80
+    assert statuses[200 if mode is GenerationMode.POSITIVE else 422] > 30
     assert {status for status in statuses if status >= 500} <= {500, 501}
     assert served.client.get("/health").status_code == 200
 
@@ -210,7 +209,7 @@ def fire(
         warnings.simplefilter("ignore")
         cases = operation.as_strategy(generation_mode=mode)
 
-    @settings(max_examples=10, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=7, deadline=None, database=None, suppress_health_check=list(HealthCheck))
     @given(case=cases, alive=st.booleans(), fitting=st.booleans(), tool=st.sampled_from(tools))
     def shoot(case: Any, alive: bool, fitting: bool, tool: str) -> None:
         headers = {name: value for name, value in dict(case.headers or {}).items() if sendable(name, value)}
@@ -229,7 +228,9 @@ def fire(
         answer = client.request(case.method, case.formatted_path, params=query, content=content, headers=headers)
         statuses[answer.status_code] += 1
         judge.judge(answer)
-        assert answer.status_code != 500 or answer.json()["kind"] != "internal", answer.text
+        if answer.status_code == 500:
+            # the environment's own code has stumbled over a task that was made up
+            assert answer.json()["kind"] in ("setup_failed", "prompt_failed"), answer.text
 
     shoot()
 

@@ -32,6 +32,7 @@ from served import Served, wait_until
 
 from .environments import Blocking, Cancelling, Child, Counting, Exiting, Parent, Steady
 
+KEYS = ["key", "other"]
 ENVIRONMENTS = (Probe, Other, Odd, Slow, Steady, Blocking, Cancelling, Exiting, Parent, Child)
 
 
@@ -301,7 +302,7 @@ def test_7_2_5_synchronous_tools_have_as_many_threads_as_they_need(client: httpx
 
 
 def test_7_2_11_a_teardown_that_hangs_stops_nothing(serve: Serve, notes: Notes) -> None:
-    client = client_of(serve(Probe, Slow, session_idle=0.4, teardown_timeout=1.0, cut_grace=0.2))
+    client = client_of(serve(Probe, Slow, session_idle=0.4, teardown_timeout=0.5, cut_grace=0.1))
     working = Episode(client, notes.spec()).opened()
     with working.begin("wait", {"gate": "g"}) as stream:
         pieces = stream.iter_bytes()
@@ -516,7 +517,7 @@ def test_7_3_10_pings_are_not_logged(client: httpx.Client, caplog: pytest.LogCap
 
 
 def test_7_4_1_keys_guard_tasks_sessions_and_tools(serve: Serve) -> None:
-    served = serve(*ENVIRONMENTS, api_keys=["key"])
+    served = serve(*ENVIRONMENTS, api_keys=KEYS)
     client = client_of(served)
     episode = Episode(client, {})
     for answer in (
@@ -563,7 +564,7 @@ def test_7_4_4_a_malformed_request_is_not_repeated(client: httpx.Client, serve: 
         answer = client.post("/create", json=body, headers={"X-Session-ID": "x"})
         assert failure_of(answer) == (422, "invalid_request")
         assert "hunter2" not in answer.text
-    guarded = client_of(serve(*ENVIRONMENTS, api_keys=["key"]))
+    guarded = client_of(serve(*ENVIRONMENTS, api_keys=KEYS))
     for path in ("/docs", "/openapi.json"):
         assert failure_of(guarded.get(path)) == (401, "unauthorized")
 
@@ -579,7 +580,7 @@ def test_7_4_5_only_what_is_listed_can_be_called(client: httpx.Client, notes: No
 
 
 def test_7_4_6_an_id_is_no_credential_and_inputs_are_not_logged(serve: Serve, caplog: pytest.LogCaptureFixture) -> None:
-    client = client_of(serve(*ENVIRONMENTS, api_keys=["key", "other"]))
+    client = client_of(serve(*ENVIRONMENTS, api_keys=KEYS))
     with caplog.at_level(logging.DEBUG):
         client.headers["X-API-Key"] = "key"
         try:

@@ -19,7 +19,7 @@ from ors.core.secrets import mask
 
 __all__ = ["ConsoleFormatter", "JSONFormatter", "Logs"]
 
-_LAST_WORDS_S = 5.0
+_LAST_WORDS_S = 3.0
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "color_message"}
 
 
