@@ -519,6 +519,7 @@ def test_a_teardown_that_hangs_is_left_behind(serve: Serve, notes: Notes, env: s
 
 def test_teardowns_run_side_by_side(client: httpx.Client, notes: Notes) -> None:
     episodes = [Episode(client, notes.spec(hold=["teardown"]), env="slow").opened() for _ in range(10)]
+    notes.wait_for("ready", times=10)
     with ThreadPoolExecutor(10) as pool:
         deleting = [pool.submit(episode.delete) for episode in episodes]
         notes.wait_for("teardown", times=10)  # all of them are in it before any has left it

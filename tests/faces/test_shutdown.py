@@ -76,6 +76,7 @@ def test_who_still_waits_is_told_why(tmp_path: Path, notes: Notes, settings: dic
             pieces = stream.iter_bytes()
             next(pieces)
             notes.wait_for("waits never")
+            notes.wait_for("setup", times=2)
             prompt = pool.submit(starting.prompt)
             wait_until(lambda: served.client.get("/ready").json()["calls"] >= 2)
             served.send()

@@ -261,6 +261,8 @@ def test_7_2_3_an_exit_in_a_tool_ends_its_call(client: httpx.Client, name: str, 
 @pytest.mark.parametrize("where", ["constructor", "setup", "prompt", "tool", "teardown"])
 def test_7_2_4_synchronous_code_blocks_its_own_session(client: httpx.Client, notes: Notes, where: str) -> None:
     episode = Episode(client, notes.spec(block=where), env="blocking").opened()
+    if where == "teardown":
+        episode.prompt()  # only what was made is torn down
     with ThreadPoolExecutor(1) as pool:
         asks = {"tool": lambda: episode.call("wait"), "teardown": episode.delete}.get(where, episode.prompt)
         asked = pool.submit(asks)
