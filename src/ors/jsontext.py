@@ -39,7 +39,7 @@ def load(body: bytes) -> Any:
         value = jiter.from_json(body, allow_inf_nan=False, catch_duplicate_keys=True, cache_mode="keys")
     except ValueError as exc:
         raise JSONTextError(_explain(body, str(exc))) from None
-    may_overflow = _LONG_EXPONENT.search(body) is not None or _LONG_NUMBER.search(body) is not None
+    may_overflow = _LONG_EXPONENT.search(body) or (len(body) >= 210 and _LONG_NUMBER.search(body))
     if may_overflow and (path := _find_non_finite(value)) is not None:
         raise JSONTextError(f"the number at {path} is too large for a 64-bit float")
     return value

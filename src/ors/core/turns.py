@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextvars
 import logging
 from collections.abc import Callable, Generator
+from functools import partial
 from typing import Any, Protocol
 
 from ors.core.calls import Call
@@ -84,7 +85,7 @@ class Turns:
             self._finish(call, planned)
             return
         call.work = work
-        self._gate.enter(work, lambda after: self._run(call, limit, after))
+        self._gate.enter(work, partial(self._run, call, limit))
 
     def _run(self, call: Call, limit: float | None, after: Any) -> Any:
         """The gate lets the call in; returns what the next of its chain runs after."""
@@ -97,17 +98,17 @@ class Turns:
         if call.script is not None:
             self._advance(call, None, limit)
             return None
-        call.running = self._runner.start(
+        running = call.running = self._runner.start(
             work,
             self._home,
             self._context,
-            lambda outcome: self._finish(call, outcome),
-            on_gone=lambda ended: self._released(call, ended),
+            partial(self._finish, call),
+            on_gone=partial(self._released, call),
             limit=limit if limit is not None else (work.timeout or self._limits.call_s),
             after=after,
             latch=self._latch if call.id else None,
         )
-        return call.running
+        return running
 
     def _advance(self, call: Call, value: Any, limit: float | None) -> None:
         """Run the next work of a script, or finish with what it returned."""

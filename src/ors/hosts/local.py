@@ -163,7 +163,11 @@ class LocalHost:
         session = self._sessions.get(sid)
         if (
             session is None
-            or (session.principal != principal and (op.kind == "reset" or not _acts_in(sid, principal)))
+            or (
+                session.principal is not principal
+                and session.principal != principal
+                and (op.kind == "reset" or not _acts_in(sid, principal))
+            )
             or (op.env is not None and op.env != session.env)
         ):
             future: asyncio.Future[Outcome] = self._loop.create_future()

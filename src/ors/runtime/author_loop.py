@@ -140,7 +140,21 @@ class AuthorLoop:
             result = running.barred()
             if result is None:
                 running.task = task
-                result = await self._attend(running)
+                if not running.begun:
+                    running.begun = time.monotonic()
+                context = running.context
+                try:
+                    work = context.run(_open, running)
+                    try:
+                        waits_for = context.run(work.send, None)
+                    except StopIteration as stop:
+                        result = stop.value
+                    else:
+                        result = await _rest(context, work, waits_for)
+                except BaseException as exc:
+                    # nothing an author raises may reach the loop: SystemExit would stop it, CancelledError would go
+                    # lost
+                    result = running.uncaught(exc)
                 running.task = None
             else:
                 running.discard()
@@ -161,15 +175,6 @@ class AuthorLoop:
             self._carrier = None
             if self._ready:
                 self._carry()
-
-    async def _attend(self, running: Running) -> Any:
-        if not running.begun:
-            running.begun = time.monotonic()
-        try:
-            return await _within(running.context, running)
-        except BaseException as exc:
-            # nothing an author raises may reach the loop: SystemExit would stop it, CancelledError would be lost
-            return running.uncaught(exc)
 
     def _cancel(self, running: Running) -> None:
         # one that has not begun sees for itself that it is cut; of the others only those that wait are met here
@@ -229,16 +234,10 @@ async def _settle(awaitable: Any) -> Any:
 
 
 @coroutine
-def _within(context: contextvars.Context, running: Running) -> Generator[Any, Any, Any]:
-    """Await a work in a context of its own, whatever task it is awaited in."""
-    work = context.run(_open, running)
-    step: Callable[..., Any] = work.send
-    value: Any = None
+def _rest(context: contextvars.Context, work: Coroutine[Any, Any, Any], waits_for: Any) -> Generator[Any, Any, Any]:
+    """Await the rest of a work in a context of its own, whatever task it is awaited in."""
     while True:
-        try:
-            waits_for = context.run(step, value)
-        except StopIteration as stop:
-            return stop.value
+        step: Callable[..., Any]
         try:
             value = yield waits_for
             step = work.send
@@ -247,6 +246,10 @@ def _within(context: contextvars.Context, running: Running) -> Generator[Any, An
             raise
         except BaseException as exc:
             step, value = work.throw, exc
+        try:
+            waits_for = context.run(step, value)
+        except StopIteration as stop:
+            return stop.value
 
 
 @atexit.register

@@ -89,14 +89,18 @@ class Runtime:
         running = Running(work, home, context.copy(), on_done, on_gone, after, latch)
         if self._capture:
             running.output = Output()
-        running.seconds = limit if limit is not None else work.timeout
         self.active += 1
-        if work.is_async:
-            self._submit_to_author(running)
-        else:
+        if not work.is_async:
             self._submit_to_lane(running)
-        if running.seconds is not None:
-            running.limit = self._loop.call_later(running.seconds, self._over_time, running)
+        elif (author := home.author) is not None and not author.lost:
+            running.author = author
+            author.submit(running)
+        else:
+            self._submit_to_author(running)
+        seconds = limit if limit is not None else work.timeout
+        if seconds is not None:
+            running.seconds = seconds
+            running.limit = self._loop.call_later(seconds, self._over_time, running)
         return running
 
     def cut(self, running: Running, answer: Failure) -> None:
@@ -260,10 +264,10 @@ class Runtime:
             logger.debug("%s printed: %s", running.work.label, running.output)
         if not running.done:
             self._answer(running, result)
-        if not running.gone:
-            self._gone(running, True)
-        else:
+        if running.gone:
             self.zombies.pop(running, None)
+        else:
+            self._gone(running, True)
         # whoever is told is known to whom it is told of: without a cycle, there is no work for the collector
         running.on_done, running.on_gone, running.task = _forget, None, None
 

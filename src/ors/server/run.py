@@ -19,6 +19,7 @@ from ors._version import __version__
 from ors.runtime import capture
 from ors.server.application import Application
 from ors.server.conflict import warn_if_shadowed
+from ors.server.connection import Connection
 from ors.server.logs import Logs
 
 __all__ = ["is_loopback", "run"]
@@ -54,6 +55,7 @@ def run(app: Any, application: Application, host: str, port: int, *, has_keys: b
             port=port,
             access_log=False,
             log_config=None,
+            http=Connection,
             backlog=4096,
             timeout_keep_alive=75,
             server_header=False,
