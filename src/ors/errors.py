@@ -4,14 +4,45 @@ ORSError
 ├── AuthoringError (also ValueError)   an environment class cannot be served as it is written
 ├── ToolError                          raised by an author's tool: it failed on purpose
 ├── RequestError                       a request cannot be served; carries kind, status and retryability
-└── SettingsError (also ValueError)    a setting has a value that cannot be used
+├── SettingsError (also ValueError)    a setting has a value that cannot be used
+└── ClientError                        a client could not do what was asked; carries sid, kind, status and detail
+    ├── ToolCallError                  the call ran into the agent's own mistake (`ok: false`); the agent may go on
+    ├── AuthenticationError            the server does not know the API key
+    ├── RequestRefused                 the server answered with an error that asking again does not mend
+    ├── ToolFailed                     the tool or the environment broke; leave the episode out
+    ├── ProtocolError                  what answers does not speak the standard
+    ├── RequestLost                    the connection was lost, and only a second run could tell what became of it
+    ├── MaxRetriesError                asked again as often as allowed; the last failure is the cause
+    │   └── DeadlineExceeded (also TimeoutError)   the time for the request, with all its attempts, is over
+    └── SessionTerminatedError         the session cannot be used (closed here, or never opened)
+        └── SessionLost                the server has ended or lost the session
+
+All below ClientError but ToolCallError and AuthenticationError are RuntimeErrors too.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["AuthoringError", "ORSError", "RequestError", "SettingsError", "ToolError", "describe_errors"]
+__all__ = [
+    "AuthenticationError",
+    "AuthoringError",
+    "ClientError",
+    "DeadlineExceeded",
+    "MaxRetriesError",
+    "ORSError",
+    "ProtocolError",
+    "RequestError",
+    "RequestLost",
+    "RequestRefused",
+    "SessionLost",
+    "SessionTerminatedError",
+    "SettingsError",
+    "ToolCallError",
+    "ToolError",
+    "ToolFailed",
+    "describe_errors",
+]
 
 _MOST_CLAUSES = 20
 
@@ -40,6 +71,96 @@ class RequestError(ORSError):
 
 class SettingsError(ORSError, ValueError):
     """A setting has a value that cannot be used; the message names the setting and what it accepts."""
+
+
+class ClientError(ORSError):
+    """A client could not do what was asked.
+
+    sid: the session, where it is about one. kind: a word for programs, the server's own where it has them. status: the
+    HTTP status, if there was one. detail: the words without the session's id. retryable: what the server says of it.
+    The failure that led to this one is its `__cause__`; earlier attempts are in its notes.
+    """
+
+    def __init__(
+        self,
+        detail: str = "",
+        *,
+        sid: str | None = None,
+        kind: str | None = None,
+        status: int | None = None,
+        retryable: bool | None = None,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(f"(sid={sid}) {detail}" if sid else detail)
+        self.detail = detail
+        self.sid = sid
+        self.kind = kind
+        self.status = status
+        self.retryable = retryable
+        self.retry_after = retry_after
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # keyword arguments get lost on the way to another process otherwise
+        return _rebuild, (type(self), dict(self.__dict__))
+
+
+def _rebuild(cls: type[ClientError], state: dict[str, Any]) -> ClientError:
+    known = ("sid", "kind", "status", "retryable", "retry_after")
+    error = cls(state.get("detail", ""), **{name: state[name] for name in known if name in state})
+    error.__dict__.update(state)
+    return error
+
+
+class ToolCallError(ClientError):
+    """The call did not fit, or the tool failed on purpose: words for the agent, and no reward.
+
+    `reason` is the server's word for it where it has one: `not_found`, `input_validation`, `tool_error`,
+    `episode_finished`; of this client, `bad_input_shape`.
+    """
+
+    @property
+    def reason(self) -> str | None:
+        """The server's word for the kind of mistake."""
+        return self.kind
+
+
+class AuthenticationError(ClientError):
+    """The server does not know the API key."""
+
+
+class RequestRefused(ClientError, RuntimeError):
+    """The server answered with an error, and the same request would get it again."""
+
+
+class ToolFailed(ClientError, RuntimeError):
+    """The tool or the environment broke. It says nothing about the agent: leave the episode out."""
+
+
+class ProtocolError(ClientError, RuntimeError):
+    """What answers does not speak the standard, or not over this address."""
+
+
+class RequestLost(ClientError, RuntimeError):
+    """The connection was lost, and the server cannot be asked again without doing it again.
+
+    It may have been done or not. Servers that take the ids of their clients' calls never leave this open.
+    """
+
+
+class MaxRetriesError(ClientError, RuntimeError):
+    """The request failed in passing ways until no attempt was left; the last failure is the cause."""
+
+
+class DeadlineExceeded(MaxRetriesError, TimeoutError):
+    """The time for the request, with all its attempts and waits, is over."""
+
+
+class SessionTerminatedError(ClientError, RuntimeError):
+    """The session cannot be used: it was closed here, or never opened."""
+
+
+class SessionLost(SessionTerminatedError):
+    """The server has ended or lost the session; nothing more will come of it."""
 
 
 def describe_errors(exc: Any) -> str:
