@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from ors.server.connection import Connection
+from ors.server.connection import AT_A_STRETCH, Connection
 
 pytestmark = pytest.mark.anyio
 
@@ -305,3 +305,27 @@ async def test_a_shutdown_lets_the_answer_under_way_end() -> None:
         assert b"connection: close" in answer
         assert not state.tasks
         writer.close()
+
+
+async def test_of_a_crowd_a_few_begin_at_once_and_the_urgent_do_not_wait() -> None:
+    order: list[str] = []
+
+    async def notes(scope: Any, receive: Any, send: Any) -> None:
+        order.append(scope["path"])
+        await app(scope, receive, send)
+
+    async with serving(Connection, notes) as (port, state):
+        clients = [await asyncio.open_connection("127.0.0.1", port) for _ in range(3 * AT_A_STRETCH + 1)]
+        while len(state.connections) < len(clients):
+            await asyncio.sleep(0)
+        # all of them in one pass of the loop, as when the system reports that many sockets at once
+        accepted = {connection.transport.get_extra_info("peername"): connection for connection in state.connections}
+        for number, (_, writer) in enumerate(clients):
+            path = "/health" if number == len(clients) - 1 else f"/{number}"
+            accepted[writer.get_extra_info("sockname")].data_received(request(path, method="GET"))
+        answers = [await answered(reader) for reader, _ in clients]
+        for _, writer in clients:
+            writer.close()
+    assert all(answer.startswith(b"HTTP/1.1 200") for answer in answers)
+    assert [path for path in order if path != "/health"] == [f"/{number}" for number in range(3 * AT_A_STRETCH)]
+    assert order.index("/health") == AT_A_STRETCH

@@ -262,7 +262,7 @@ class Lanes:
             if self._waited(now) < self.TICK_S:
                 continue
             if busy < 0.9 or now - taken_at > 0.02 or len(self._lanes) - len(self._sleeping) < cores:
-                self._grow(min(len(self._queue), 64))
+                self._grow(min(len(self._queue), 32))
 
     def _waited(self, now: float) -> float:
         """For how long the first of the queue has waited. A function, so that the foreman keeps no work while idle."""
@@ -273,12 +273,14 @@ class Lanes:
         return now - first.queued if first is not None else 0.0
 
     def _grow(self, count: int) -> None:
-        with self._lock:
-            for _ in range(count):
-                if self._sleeping:
-                    self._sleeping.pop().wake()
-                elif len(self._lanes) >= self._max_threads or self._add() is None:
-                    return
+        for _ in range(count):
+            # the lock is not held while a thread starts: the owner's loop would wait for it
+            with self._lock:
+                lane = self._sleeping.pop() if self._sleeping else None
+            if lane is not None:
+                lane.wake()
+            elif len(self._lanes) >= self._max_threads or self._add() is None:
+                return
 
     def _drop_ended(self) -> None:
         with self._lock:

@@ -14,6 +14,9 @@ logger = logging.getLogger("ors.runtime")
 
 T = TypeVar("T")
 
+AT_A_STRETCH = 64
+"""How many items are delivered before the loop looks at what else there is to do."""
+
 
 class Mailbox(Generic[T]):
     """Items for one loop. `deliver` is called on that loop for each, in the order they were posted."""
@@ -57,8 +60,12 @@ class Mailbox(Generic[T]):
         self._awake = False
         items = self._items
         deliver = self._deliver
-        while items:
+        for _ in range(AT_A_STRETCH):
+            if not items:
+                return
             try:
                 deliver(items.popleft())
             except Exception:  # what follows in the box must not wait for the next wake-up
                 logger.exception("delivering a result failed")
+        self._awake = True
+        self._loop.call_soon(self._drain)

@@ -8,6 +8,9 @@ are uvicorn's; here is
 - each header checked and written once, since the same few are sent again and again;
 - the head of an answer whose length is known written together with its body;
 - no event object for each request: there is one to wait for only when somebody waits.
+
+Of a thousand requests that come at once not all begin at once: the loop looks at what else there is to do after every
+few of them, and who asks whether the server is alive does not wait behind the rest.
 """
 
 from __future__ import annotations
@@ -15,10 +18,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import urllib.parse
+from collections import deque
 from collections.abc import MutableMapping
 from typing import Any, cast
+from weakref import WeakKeyDictionary
 
 import httptools
+from uvicorn.config import Config
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT, service_unavailable
 from uvicorn.protocols.http.httptools_impl import (
     HEADER_RE,
@@ -27,14 +33,58 @@ from uvicorn.protocols.http.httptools_impl import (
     HttpToolsProtocol,
     RequestResponseCycle,
 )
+from uvicorn.server import ServerState
 
 __all__ = ["Connection"]
 
 logger = logging.getLogger("uvicorn.error")
 
+AT_A_STRETCH = 64
+URGENT = frozenset(["/health", "/ready"])
+
 _KEPT = 1024
 _lines: dict[tuple[bytes, bytes], bytes] = {}
 _places: dict[bytes, tuple[str, bytes, bytes]] = {}
+
+
+class Entrance:
+    """Where the requests of one server come in: a few in each pass of the loop, the urgent ones at once."""
+
+    __slots__ = ("_begun", "_due", "_held", "_loop")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._begun = 0
+        self._due = False
+        self._held: deque[tuple[Connection, Exchange]] = deque()
+
+    def lets_in(self, path: str) -> bool:
+        """Whether a request may begin at once."""
+        if not self._due:
+            self._due = True
+            self._loop.call_soon(self._turn)
+        elif (self._begun >= AT_A_STRETCH or self._held) and path not in URGENT:
+            return False
+        self._begun += 1
+        return True
+
+    def hold(self, connection: Connection, exchange: Exchange) -> None:
+        """Let a request begin in one of the next passes, in the order in which they came."""
+        self._held.append((connection, exchange))
+
+    def _turn(self) -> None:
+        self._begun = 0
+        held = self._held
+        while held and self._begun < AT_A_STRETCH:
+            connection, exchange = held.popleft()
+            connection.begin(exchange)
+            self._begun += 1
+        self._due = bool(self._begun)
+        if self._due:
+            self._loop.call_soon(self._turn)
+
+
+_entrances: WeakKeyDictionary[ServerState, Entrance] = WeakKeyDictionary()
 
 
 class Connection(HttpToolsProtocol):
@@ -43,6 +93,13 @@ class Connection(HttpToolsProtocol):
     _quiet_since: float | None = None
     _timer: asyncio.TimerHandle | None = None
     _exchange: Exchange | None = None
+
+    def __init__(self, config: Config, server_state: ServerState, app_state: dict[str, Any], **options: Any) -> None:
+        super().__init__(config, server_state, app_state, **options)
+        entrance = _entrances.get(server_state)
+        if entrance is None:
+            entrance = _entrances[server_state] = Entrance(self.loop)
+        self._entrance = entrance
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._timer is not None:
@@ -85,10 +142,17 @@ class Connection(HttpToolsProtocol):
         before, self._exchange = self._exchange, exchange
         self.cycle = exchange
         if before is None or before.response_complete:
-            self._start_asgi_task(exchange, self._application())
+            if self._entrance.lets_in(place[0]):
+                self.begin(exchange)
+            else:
+                self._entrance.hold(self, exchange)
         else:
             self.flow.pause_reading()
             self.pipeline.appendleft((exchange, self._application()))
+
+    def begin(self, exchange: Exchange) -> None:
+        """Hand a request to the application."""
+        self._start_asgi_task(exchange, self._application())
 
     def _application(self) -> Any:
         limit = self.limit_concurrency
