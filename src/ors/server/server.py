@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ors.adapters.ors_environment import ORSOffering
 from ors.environment import Environment
 from ors.errors import SettingsError
 from ors.server.application import Application
 from ors.settings import Settings
+
+if TYPE_CHECKING:
+    from ors.server.background import Background
 
 __all__ = ["Server"]
 
@@ -58,6 +61,12 @@ class Server:
         from ors.server.run import run
 
         run(self._shell or self.application, self.application, host, port, has_keys=self._has_keys)
+
+    def background(self) -> Background:
+        """Serve in a thread, on a free port of 127.0.0.1: `with Server([MyEnvironment]).background() as url:`."""
+        from ors.server.background import Background
+
+        return Background(self._shell or self.application, self.application)
 
 
 def _offerings(environments: tuple[type[Environment], ...], errors: Any) -> list[ORSOffering]:
