@@ -40,7 +40,7 @@ def probe_source(package: str) -> str:
     """The source of the probe environment, as it is served with a package: `ors` (also ors-sdk) or `openreward`."""
     from importlib import resources
 
-    text = resources.files("ors.conformance").joinpath("probe_source", "environment.py").read_text("utf-8")
+    text = resources.files("ors.conformance").joinpath("probe", "environment.py").read_text("utf-8")
     if package == "ors":
         return text
     if package == "openreward":

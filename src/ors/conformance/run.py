@@ -14,7 +14,9 @@ from ors.conformance.table import LEVELS, Level, Row
 from ors.conformance.visit import BudgetSpent, GaveUp, Visit
 from ors.conformance.wire import Address, Answer, BadJSON, Speaker
 
-__all__ = ["Finding", "Report", "Status", "Unreachable", "check_server"]
+__all__ = ["NEEDS_PROBE", "Finding", "Report", "Status", "Unreachable", "check_server"]
+
+NEEDS_PROBE = "it needs the probe, which this server does not serve"
 
 Status: TypeAlias = Literal["pass", "fail", "not applicable"]
 
@@ -156,7 +158,7 @@ def _merged(row: Row, findings: list[Finding], report: Report) -> Finding:
             if finding.status == status:
                 return finding
     if row.probe and report.environments:
-        return Finding(row, "not applicable", "it needs the probe, which this server does not serve")
+        return Finding(row, "not applicable", NEEDS_PROBE)
     return Finding(row, "not applicable", "the check ended before it")
 
 
