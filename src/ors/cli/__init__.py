@@ -19,6 +19,8 @@ __all__ = ["app", "main"]
 
 _COMMANDS = {
     "serve": "Serve environments over HTTP until SIGTERM or Ctrl-C.",
+    "play": "Play an episode yourself, in this terminal.",
+    "run": "Let an agent play many episodes, and report how it did.",
     "call": "Call one tool in a session of its own, and print what it says.",
     "envs": "List the environments of a server.",
     "splits": "List the splits of environments, and how many tasks they have.",
