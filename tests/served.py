@@ -12,6 +12,7 @@ import httpx
 import uvicorn
 
 from ors import Environment, Server
+from ors.server.connection import Connection
 
 __all__ = ["Served", "until", "wait_until"]
 
@@ -51,6 +52,7 @@ class Served:
             port=0,
             access_log=False,
             log_config=None,
+            http=Connection,
             server_header=False,
             date_header=False,
             lifespan="on",
