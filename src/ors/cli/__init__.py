@@ -18,6 +18,7 @@ from ors._version import __version__
 __all__ = ["app", "main"]
 
 _COMMANDS = {
+    "init": "Start a package with an environment, a test and a README.",
     "serve": "Serve environments over HTTP until SIGTERM or Ctrl-C.",
     "play": "Play an episode yourself, in this terminal.",
     "run": "Let an agent play many episodes, and report how it did.",
