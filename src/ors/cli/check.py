@@ -192,7 +192,7 @@ def _show(report: Report) -> None:
     notes = list(report.notes)
     if unseen := len(report.findings) - len(shown):
         notes.append(
-            f"{unseen} more rows need the probe, an environment to serve beside others: ors check --probe ors > probe.py"
+            f"{unseen} more rows need the probe, an environment to serve: ors check --probe ors > probe.py"
         )
     for note in notes:
         screen.print(f"\n{plain(note)}", soft_wrap=True)

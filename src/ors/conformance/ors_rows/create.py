@@ -61,7 +61,8 @@ async def create_005(at: Place) -> None:
 
 @row("must", "data-types", "CreateSession", "`secrets` may be left out")
 async def create_006(at: Place) -> None:
-    object_of((await at.shared()).created, "sid")
+    await at.count()
+    await _opens(at, {"env_name": at.env, "split": await at.split(), "index": 0})
 
 
 @row("must", "data-types", "CreateSession", "`secrets` may be an empty object, as in the text's own example")

@@ -223,7 +223,8 @@ async def task_023(at: Place) -> None:
     "tasks are found without a session: no request about them needs a session's id",
 )
 async def task_024(at: Place) -> None:
-    for answer in (await at.splits_answer(), await at.count_answer(), await at.task_answer(0)):
+    for ask in (at.splits_answer, at.count_answer, lambda: at.task_answer(0)):
+        answer = await ask()
         require(answer.problem is None, str(answer.problem), answer)
         needs = answer.status in (400, 401, 403, 409, 422) and b"session" in answer.body.lower()
         require(not needs, "the request is refused for want of a session", answer)
