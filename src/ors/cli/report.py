@@ -20,25 +20,28 @@ __all__ = ["Report", "progress_on"]
 _EXAMPLES = 5
 # narrow, so that names of twenty letters fit on a terminal of eighty columns
 _HEADINGS = (
-    " epi-\nsodes",
-    " mean\n reward",
-    "95 %\n interval",
-    " fin-\n ished",
-    " fail-\ned",
-    " per\ns",
-    " call\np50 ms",
-    "\n p99 ms",
+    "epi-\nsodes",
+    "mean\nreward",
+    "95 %\ninterval",
+    "fin-\nished",
+    "fail-\ned",
+    "per\ns",
+    "p50\nms",
+    "p99\nms",
 )
 
 
 class Report:
     """The results of a run as they come, by agent and environment."""
 
-    def __init__(self, agents: Sequence[str], how: str, unpaid: float | None) -> None:
+    def __init__(
+        self, agents: Sequence[str], splits: Sequence[tuple[str, str]], how: str, unpaid: float | None
+    ) -> None:
         self._names = _short(agents)
-        self._how = how
         self._unpaid = unpaid
-        self._rows: dict[tuple[str, str | None, str], Tally] = {}
+        self._rows: dict[tuple[str, str | None, str], Tally] = {
+            (env, split, agent): Tally(how, unpaid) for env, split in splits for agent in agents
+        }
         self._whole = {agent: Tally(how, unpaid) for agent in agents}
         self._kinds: collections.Counter[str] = collections.Counter()
         self._first: dict[str, Result] = {}
@@ -47,8 +50,7 @@ class Report:
     def add(self, result: Result, *, now: bool = True) -> None:
         """Count a result. `now`: it was played by this process."""
         agent, env, split, _, _ = result.key
-        row = self._rows.setdefault((env, split, agent), Tally(self._how, self._unpaid))
-        for tally in (row, self._whole[agent], self.all):
+        for tally in (self._rows[env, split, agent], self._whole[agent], self.all):
             tally.add(result, now=now)
         if result.failure:
             self._kinds[result.failure.kind] += 1
@@ -56,7 +58,7 @@ class Report:
 
     def summaries(self) -> dict[tuple[str, str | None, str], Summary]:
         """The numbers of each environment, split and agent."""
-        return {key: tally.summary() for key, tally in self._rows.items()}
+        return {key: tally.summary() for key, tally in self._rows.items() if tally.episodes}
 
     def as_json(self) -> dict[str, Any]:
         """All numbers, for programs."""
@@ -81,19 +83,17 @@ class Report:
         table = Table(box=SIMPLE_HEAD, padding=0, show_edge=False)
         table.add_column("\nenvironment", overflow="fold")
         if several:
-            table.add_column("\n agent", no_wrap=True)
+            table.add_column("\nagent", no_wrap=True)
         for heading in _HEADINGS:
             table.add_column(heading, justify="right", no_wrap=True)
-        order = [key for agent in self._names for key in summaries if key[2] == agent] if several else list(summaries)
-        order.sort(key=lambda key: [one[:2] for one in summaries].index(key[:2]))
-        for place, key in enumerate(order):
+        for place, key in enumerate(summaries):
             env, _, agent = key
-            cells = [env, *([f" {self._names[agent]}"] if several else []), *_cells(summaries[key])]
-            table.add_row(*map(_text, cells), end_section=place == len(order) - 1)
+            cells = [env, *([self._names[agent]] if several else []), *_cells(summaries[key])]
+            table.add_row(*map(_text, cells), end_section=place == len(summaries) - 1)
         if len({key[:2] for key in summaries}) > 1:
             for agent, tally in self._whole.items():
                 if tally.episodes:
-                    cells = ["all", *([f" {self._names[agent]}"] if several else []), *_cells(tally.summary())]
+                    cells = ["all", *([self._names[agent]] if several else []), *_cells(tally.summary())]
                     table.add_row(*map(_text, cells), style="bold")
         screen.print(table)
         self._print_notes(screen)
@@ -133,14 +133,14 @@ def progress_on(screen: Console) -> Progress:
 def _cells(summary: Summary) -> list[str]:
     between = "–" if summary.low is None else f"{summary.low:.2f}..{summary.high:.2f}"
     return [
-        f" {summary.episodes:,}",
-        f" {number(summary.mean)}",
-        f" {between}",
-        f" {number(summary.finished, '{:.0%}')}",
-        f" {summary.failed:,}",
-        f" {number(summary.episodes_per_s, '{:,.0f}' if (summary.episodes_per_s or 0) >= 10 else '{:.2f}')}",
-        f" {number(summary.call_p50_ms, '{:,.1f}')}",
-        f" {number(summary.call_p99_ms, '{:,.1f}')}",
+        f"{summary.episodes:,}",
+        f"{number(summary.mean)}",
+        f"{between}",
+        f"{number(summary.finished, '{:.0%}')}",
+        f"{summary.failed:,}",
+        f"{number(summary.episodes_per_s, '{:,.0f}' if (summary.episodes_per_s or 0) >= 10 else '{:.2f}')}",
+        f"{number(summary.call_p50_ms, '{:,.1f}')}",
+        f"{number(summary.call_p99_ms, '{:,.1f}')}",
     ]
 
 

@@ -41,7 +41,7 @@ class Running:
         self._rows = rows
         self._how = how
         self._seed, self._limit, self._repeat = seed, limit, repeat
-        self.report = Report(list(agents), how, unpaid)
+        self.report = Report(list(agents), [row[:2] for row in rows], how, unpaid)
         self._before: dict[Key, Result] = {}
         self._file: ResultsFile | None = None
         self._path: Path | None = None
