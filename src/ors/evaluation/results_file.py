@@ -23,6 +23,10 @@ except ImportError:  # Windows
 __all__ = ["ResultsFile", "ResultsFileError"]
 
 
+_BEGINNING = b'{"env": '
+"""How every line starts: what starts otherwise was not torn, it is something else."""
+
+
 class ResultsFileError(ORSError):
     """A file cannot be used for results; the message says why, and what to do."""
 
@@ -85,19 +89,20 @@ class ResultsFile:
                 try:
                     result = Result.read(line)
                 except (ValueError, RecursionError) as exc:
-                    if not whole:
+                    if not whole and line[: len(_BEGINNING)] == _BEGINNING[: len(line)]:
                         break  # the torn last line
                     raise ResultsFileError(
                         f"{self.path}, line {number} is no result of `ors run` ({exc}); name another file"
                     ) from None
                 end += len(line)
-                if not whole:
-                    os.pwrite(self._fd, b"\n", end)
-                    end += 1
                 if drop_failed and result.failure:
                     dropped += 1
                 else:
                     seen(result)
+                if not whole:
+                    os.pwrite(self._fd, b"\n", end)
+                    end += 1
+                    break
         os.ftruncate(self._fd, end)
         os.lseek(self._fd, end, os.SEEK_SET)
         return dropped
