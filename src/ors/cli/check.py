@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from ors.cli.arguments import ApiKey, AsJSON, Debug, Env, examples
+from ors.cli.arguments import ApiKey, AsJSON, Debug, Env, Secrets, examples
 from ors.cli.errors import NOT_ALL_WELL, CommandError, CommandFailed, reporting
+from ors.cli.inputs import secrets_of
 from ors.cli.showing import console, plain, table
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ def check(
     ] = 1000,
     timeout: Annotated[float, typer.Option("--timeout", min=0.1, help="Seconds that an answer may take.")] = 10.0,
     patient: Annotated[bool, typer.Option("--patient", help="Check too what takes a minute.")] = False,
+    secret: Secrets = None,
     api_key: ApiKey = None,
     as_json: AsJSON = False,
     junit: Annotated[
@@ -82,6 +84,7 @@ def check(
     """
     with reporting(debug=debug):
         rows = _rows(protocol, only or [])
+        secrets = secrets_of(secret)
         with _place(source, api_key, debug) as (url, key):
             options = {
                 "env": env,
@@ -90,6 +93,7 @@ def check(
                 "max_requests": max_requests,
                 "timeout_s": timeout,
                 "patient": patient,
+                "secrets": secrets,
             }
             report = _run(url, rows, protocol, key, options)
         _write(report, as_json, junit, markdown)
@@ -188,12 +192,10 @@ def _show(report: Report) -> None:
     screen.print(table(("Row", "Level", "Finding", "What is asked, and why not"), rows))
     for finding in report.findings:
         if finding.status == "fail":
-            _show_failure(screen, finding)
+            _show_failure(screen, finding, report.masked)
     notes = list(report.notes)
     if unseen := len(report.findings) - len(shown):
-        notes.append(
-            f"{unseen} more rows need the probe, an environment to serve: ors check --probe ors > probe.py"
-        )
+        notes.append(f"{unseen} more rows need the probe, an environment to serve: ors check --probe ors > probe.py")
     for note in notes:
         screen.print(f"\n{plain(note)}", soft_wrap=True)
     failed = ", ".join(
@@ -207,7 +209,7 @@ def _show(report: Report) -> None:
     )
 
 
-def _show_failure(screen: Any, finding: Finding) -> None:
+def _show_failure(screen: Any, finding: Finding, masked: tuple[str, ...]) -> None:
     from ors.conformance.report import quotes, shown_answer, shown_request
 
     screen.print(
@@ -217,6 +219,6 @@ def _show_failure(screen: Any, finding: Finding) -> None:
     for quote in quotes(finding.row):
         screen.print(f"  {quote}", soft_wrap=True)
     if finding.answer is not None:
-        for mark, text in ((">", shown_request(finding.answer)), ("<", shown_answer(finding.answer))):
+        for mark, text in ((">", shown_request(finding.answer, masked)), ("<", shown_answer(finding.answer, masked))):
             for line in text.splitlines():
                 screen.print(f"  {mark} {plain(line)}".rstrip(), soft_wrap=True)

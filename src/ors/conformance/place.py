@@ -182,21 +182,38 @@ class Place:
     async def create(self, sid: str, body: Any, **options: Any) -> Answer:
         """POST `/create`; the session is deleted at the end, whatever the answer says."""
         self.visit.may_be_open(sid)
-        return await self.visit.ask("POST", "/create", body=body, **_with_sid(options, sid))
+        body, headers = self.visit.with_secrets(body, options.pop("headers", {}))
+        return await self.visit.ask("POST", "/create", body=body, **_with_sid({**options, "headers": headers}, sid))
 
-    async def open(self, index: int = 0, **more: Any) -> Session:
-        """Open a session of a task. Raises NotApplicable where that is refused."""
+    async def open(self, index: int = 0) -> Session:
+        """Open a session of a task. Raises NotApplicable where that is refused or can come to nothing."""
+        await self.playable()
+        return await self._open(index)
+
+    async def _open(self, index: int = 0) -> Session:
         split = await self.split()
         sid = await self.visit.new_sid()
-        created = await self.create(sid, {"env_name": self.env, "split": split, "index": index, **more})
+        body = {"env_name": self.env, "split": split, "index": index}
+        created = await self.create(sid, body)
+        if created.status == 422 and self.visit.secrets and not self.visit.secrets_in_header:
+            self.visit.secrets_in_header = True
+            created = await self.create(sid, body)
         if created.problem is not None or created.status != 200:
             raise NotApplicable(f"it needs a session, and /create says {created.problem or created.status}")
         return Session(sid, split, index, created)
 
+    async def playable(self) -> None:
+        """Raise NotApplicable where episodes are created and then break: one row says so, not all."""
+        answer = await self.prompt_answer()
+        if answer.problem is None and answer.status >= 500:
+            raise NotApplicable(
+                f"episodes break before their prompt ({answer.status}); where they need secrets, --secret gives them"
+            )
+
     @contextlib.asynccontextmanager
-    async def session(self, index: int = 0, **more: Any) -> AsyncIterator[Session]:
+    async def session(self, index: int = 0) -> AsyncIterator[Session]:
         """A session for the length of a `with`."""
-        session = await self.open(index, **more)
+        session = await self.open(index)
         try:
             yield session
         finally:
@@ -204,12 +221,22 @@ class Place:
 
     async def shared(self) -> Session:
         """A session for all checks that only look."""
-        return await self.once("session", self.open)
+        await self.playable()
+        return await self.created()
+
+    async def created(self) -> Session:
+        """The same session, whether or not anything comes of it."""
+        return await self.once("session", self._open)
 
     async def prompt_answer(self) -> Answer:
-        """The answer of `/prompt` of the shared session."""
-        sid = (await self.shared()).sid
+        """The answer of `/prompt` of that session, whatever it is."""
+        sid = (await self.created()).sid
         return await self.once("prompt", lambda: self.get("prompt", sid))
+
+    async def prompt(self) -> Answer:
+        """The answer of `/prompt` where episodes do not break."""
+        await self.playable()
+        return await self.prompt_answer()
 
     async def call(
         self, session: Session | str, name: str, input: Any, task_id: str | None = None, **options: Any

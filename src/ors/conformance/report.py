@@ -8,12 +8,12 @@ from xml.etree import ElementTree
 
 from ors.conformance.run import Finding, Report
 from ors.conformance.table import Row, sentences
-from ors.conformance.wire import Answer
+from ors.conformance.wire import Answer, Sent
 
 __all__ = ["as_json", "as_junit", "as_markdown", "quotes", "shown_answer", "shown_request"]
 
 _BODY = 600
-_SHOWN_HEADERS = ("x-session-id", "accept", "content-type", "x-secrets", "location", "retry-after", "x-backend-state")
+_SHOWN_HEADERS = ("x-session-id", "accept", "content-type", "location", "retry-after", "x-backend-state")
 
 
 def quotes(row: Row) -> list[str]:
@@ -21,16 +21,31 @@ def quotes(row: Row) -> list[str]:
     return [f"“{one.quote}” ({one.section})" for one in sentences() if row.id in one.rows]
 
 
-def shown_request(answer: Answer) -> str:
-    """A request, shortened."""
+def shown_request(answer: Answer, masked: tuple[str, ...] = ()) -> str:
+    """A request, shortened and without secrets."""
     sent = answer.request
+    return _without(masked, _request(sent))
+
+
+def _request(sent: Sent) -> str:
     lines = [f"{sent.method} {sent.path}"]
     lines += [f"{name}: {value[:120]}" for name, value in sent.headers.items() if name.lower() in _SHOWN_HEADERS]
     return "\n".join([*lines, "", _short(sent.body)] if sent.body else lines)
 
 
-def shown_answer(answer: Answer) -> str:
-    """An answer, shortened."""
+def shown_answer(answer: Answer, masked: tuple[str, ...] = ()) -> str:
+    """An answer, shortened and without secrets."""
+    return _without(masked, _answer(answer))
+
+
+def _without(masked: tuple[str, ...], text: str) -> str:
+    for secret in sorted(masked, key=len, reverse=True):
+        if len(secret) >= 4:
+            text = text.replace(secret, "***").replace(json.dumps(secret)[1:-1], "***")
+    return text
+
+
+def _answer(answer: Answer) -> str:
     lines = [f"{answer.status or 'no status'}"]
     lines += [f"{name}: {value[:120]}" for name, value in answer.headers if name in _SHOWN_HEADERS]
     if answer.body:
@@ -53,7 +68,7 @@ def _short(body: bytes) -> str:
 
 def as_json(report: Report) -> str:
     """The report as one JSON object."""
-    findings = [_finding(finding) for finding in report.findings]
+    findings = [_finding(finding, report.masked) for finding in report.findings]
     about: dict[str, Any] = {
         "url": report.url,
         "protocol": report.protocol,
@@ -67,7 +82,7 @@ def as_json(report: Report) -> str:
     return json.dumps(about, indent=2, ensure_ascii=False)
 
 
-def _finding(finding: Finding) -> dict[str, Any]:
+def _finding(finding: Finding, masked: tuple[str, ...]) -> dict[str, Any]:
     row = finding.row
     told: dict[str, Any] = {
         "id": row.id,
@@ -81,7 +96,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
     if finding.status == "fail":
         told["sentences"] = quotes(row)
         if finding.answer is not None:
-            told |= {"request": shown_request(finding.answer), "answer": shown_answer(finding.answer)}
+            told |= {"request": shown_request(finding.answer, masked), "answer": shown_answer(finding.answer, masked)}
     return told
 
 
@@ -105,7 +120,7 @@ def as_junit(report: Report) -> str:
         )
         if finding.status == "fail":
             failure = ElementTree.SubElement(case, "failure", message=_xml(finding.reason), type=finding.row.level)
-            failure.text = _xml(_story(finding))
+            failure.text = _xml(_story(finding, report.masked))
         elif finding.status == "not applicable":
             ElementTree.SubElement(case, "skipped", message=_xml(finding.reason))
     ElementTree.indent(suite)
@@ -120,10 +135,10 @@ def _xml(text: str) -> str:
     )
 
 
-def _story(finding: Finding) -> str:
+def _story(finding: Finding, masked: tuple[str, ...]) -> str:
     parts = [f"{finding.reason} ({finding.env})", *quotes(finding.row)]
     if finding.answer is not None:
-        parts += ["", shown_request(finding.answer), "", shown_answer(finding.answer)]
+        parts += ["", shown_request(finding.answer, masked), "", shown_answer(finding.answer, masked)]
     return "\n".join(parts)
 
 
@@ -151,11 +166,11 @@ def as_markdown(report: Report) -> str:
                 lines += [
                     "",
                     "````text",
-                    shown_request(finding.answer),
+                    shown_request(finding.answer, report.masked),
                     "````",
                     "",
                     "````text",
-                    shown_answer(finding.answer),
+                    shown_answer(finding.answer, report.masked),
                     "````",
                 ]
     return "\n".join(lines) + "\n"

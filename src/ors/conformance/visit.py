@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import json
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
 from ors.conformance.events import read_stream
@@ -34,10 +36,20 @@ class Visit:
     max_requests: all requests, those that delete sessions included: one for each session that may be open is kept back.
     """
 
-    def __init__(self, speaker: Speaker, *, max_requests: int = 1000, patient: bool = False) -> None:
+    def __init__(
+        self,
+        speaker: Speaker,
+        *,
+        max_requests: int = 1000,
+        patient: bool = False,
+        secrets: Mapping[str, str] | None = None,
+    ) -> None:
         self.speaker = speaker
         self.max_requests = max_requests
         self.patient = patient
+        self.secrets = dict(secrets or {})
+        """What sessions are given where a check does not say otherwise."""
+        self.secrets_in_header = False
         self.requests = 0
         self.undeleted: list[str] = []
         """Sessions whose deletion the server did not answer."""
@@ -79,6 +91,15 @@ class Visit:
         return value
 
     # Sessions
+
+    def with_secrets(self, body: Any, headers: Mapping[str, str]) -> tuple[Any, dict[str, str]]:
+        """The body and headers of a `/create` with the secrets of the user, in the body until a server refuses that."""
+        if not self.secrets or not isinstance(body, dict) or "secrets" in body or "X-Secrets" in headers:
+            return body, dict(headers)
+        if not self.secrets_in_header:
+            return {**body, "secrets": self.secrets}, dict(headers)
+        told = json.dumps({name: {"value": value} for name, value in self.secrets.items()})
+        return body, {**headers, "X-Secrets": base64.b64encode(told.encode()).decode()}
 
     async def new_sid(self) -> str:
         """An id for a session: one of the server's where it gives them, else one of ours."""

@@ -21,6 +21,8 @@ __all__ = ["Address", "Answer", "BadJSON", "Sent", "Speaker", "strict_json"]
 MAX_ANSWER = 64 * 1024 * 1024
 """Bytes of an answer after which no more is read."""
 
+KEPT_OF_BROKEN = 256 * 1024
+
 
 class BadJSON(ValueError):
     """A text is not JSON, or JSON that no two programs read alike."""
@@ -80,6 +82,16 @@ class Answer:
     def body(self) -> bytes:
         """The whole body, as far as it came."""
         return b"".join(piece for _, piece in self.pieces)
+
+    def shorten(self) -> None:
+        """Keep the beginning: of an answer that did not come whole nothing else is looked at."""
+        kept, size = [], 0
+        for at_s, piece in self.pieces:
+            if size >= KEPT_OF_BROKEN:
+                break
+            kept.append((at_s, piece[: KEPT_OF_BROKEN - size]))
+            size += len(piece)
+        self.pieces = kept
 
     def header(self, name: str) -> str:
         """A header's value; empty when it is missing."""
@@ -156,6 +168,8 @@ class Speaker:
             answer.problem = f"the connection failed: {exc or type(exc).__name__}"
         finally:
             answer.end_s = loop.time() - begun
+            if answer.problem is not None:
+                answer.shorten()
             if writer is not None:
                 # not waited for: a server can keep us waiting even at the close
                 with contextlib.suppress(Exception):

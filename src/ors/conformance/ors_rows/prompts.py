@@ -33,7 +33,7 @@ async def prompt_001(at: Place) -> None:
 
 @PROMPT.row("should", "tasks-and-splits", "Task as Episode Input", "the prompt is not empty")
 async def prompt_002(at: Place) -> None:
-    answer = await at.prompt_answer()
+    answer = await at.prompt()
     require(array(answer), "the prompt has no blocks", answer)
 
 
@@ -51,12 +51,12 @@ async def prompt_003(at: Place) -> None:
 )
 async def prompt_004(at: Place) -> None:
     again = await at.get("prompt", (await at.shared()).sid)
-    require(array(again) == array(await at.prompt_answer()), "the prompt has changed", again)
+    require(array(again) == array(await at.prompt()), "the prompt has changed", again)
 
 
 @PROMPT.row("must", "data-types", "Blocks", "a prompt of text and image keeps both, in their order", probe=True)
 async def prompt_005(at: Place) -> None:
-    answer = await at.prompt_answer()
+    answer = await at.prompt()
     kinds = [block.get("type") for block in array(answer) if isinstance(block, dict)]
     require(kinds == ["text", "image"], f"the blocks are {kinds}", answer)
 
@@ -156,7 +156,7 @@ async def _each(at: Place, holds: Callable[[dict[str, Any]], object], wrong: str
 async def _blocks(at: Place) -> list[tuple[str, dict[str, Any], Answer]]:
     """The blocks of the prompt and of a result; of the probe, of its image too."""
     found: list[tuple[str, dict[str, Any], Answer]] = []
-    prompt = await at.prompt_answer()
+    prompt = await at.prompt()
     lists: list[tuple[str, Any, Answer]] = []
     try:
         lists.append(("prompt", array(prompt), prompt))

@@ -109,7 +109,7 @@ async def _looked_at(at: Place) -> list[Answer]:
     """The answers that every run has."""
     answers = [await at.splits_answer(), await at.tools_answer(), await at.count_answer(), await at.task_answer(0)]
     try:
-        answers += [(await at.shared()).created, await at.prompt_answer()]
+        answers += [(await at.created()).created, await at.prompt_answer()]
     except NotApplicable:
         pass
     return answers

@@ -1,0 +1,35 @@
+"""Every environment under examples/ passes: over the network, as a stranger finds it."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from ors.cli.targets import load_targets
+from ors.conformance import check_server, rows_of
+from served import Served
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+NAMES = sorted(path.stem for path in EXAMPLES.glob("*.py") if "(Environment)" in path.read_text("utf-8"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_example_passes(name: str) -> None:
+    if name == "reasoning_gym" and importlib.util.find_spec("reasoning_gym") is None:
+        pytest.skip("reasoning-gym is not installed: it needs a C compiler")
+    classes = load_targets([str(EXAMPLES / f"{name}.py")])
+    served = Served(classes)
+    try:
+        # it plays only with its key
+        secrets = {"answer_key": "the-key-of-an-example"} if name == "sealed_answers" else {}
+        report = asyncio.run(check_server(served.url, rows_of("ors"), timeout_s=30, max_requests=5000, secrets=secrets))
+        assert [(f.row.id, f.env, f.reason) for f in report.findings if f.status == "fail"] == []
+        assert report.environments == [cls.name().lower() for cls in classes]
+        assert report.count("pass") > 120
+        assert served.status()["sessions"] == 0
+        assert report.notes == []
+    finally:
+        served.stop()
