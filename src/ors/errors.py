@@ -5,6 +5,12 @@ ORSError
 ├── ToolError                          raised by an author's tool: it failed on purpose
 ├── RequestError                       a request cannot be served; carries kind, status and retryability
 ├── SettingsError (also ValueError)    a setting has a value that cannot be used
+├── OpenEnvError                       what servers of OpenEnv environments raise
+│   ├── ConcurrencyConfigurationError  more sessions are asked for than the environment is written for
+│   ├── SessionCapacityError           there are as many sessions as there may be
+│   ├── SessionNotFoundError           no session has this id
+│   ├── SessionCreationError           a session could not be made
+│   └── EnvironmentFactoryError        the environment could not be made
 └── ClientError                        a client could not do what was asked; carries sid, kind, status and detail
     ├── ToolCallError                  the call ran into the agent's own mistake (`ok: false`); the agent may go on
     ├── AuthenticationError            the server does not know the API key
@@ -28,14 +34,20 @@ __all__ = [
     "AuthenticationError",
     "AuthoringError",
     "ClientError",
+    "ConcurrencyConfigurationError",
     "DeadlineExceeded",
+    "EnvironmentFactoryError",
     "MaxRetriesError",
     "ORSError",
+    "OpenEnvError",
     "ProtocolError",
     "RequestError",
     "RequestLost",
     "RequestRefused",
+    "SessionCapacityError",
+    "SessionCreationError",
     "SessionLost",
+    "SessionNotFoundError",
     "SessionTerminatedError",
     "SettingsError",
     "ToolCallError",
@@ -71,6 +83,59 @@ class RequestError(ORSError):
 
 class SettingsError(ORSError, ValueError):
     """A setting has a value that cannot be used; the message names the setting and what it accepts."""
+
+
+class OpenEnvError(ORSError):
+    """The root of the errors of OpenEnv servers."""
+
+
+class ConcurrencyConfigurationError(OpenEnvError):
+    """More than one session is asked for, of an environment that is written for one at a time."""
+
+    def __init__(self, environment_name: str, max_concurrent_envs: int, message: str | None = None) -> None:
+        self.environment_name = environment_name
+        self.max_concurrent_envs = max_concurrent_envs
+        super().__init__(
+            message
+            or f"'{environment_name}' says SUPPORTS_CONCURRENT_SESSIONS = False, so max_concurrent_envs cannot be "
+            f"{max_concurrent_envs}. Set it to 1; or, if sessions share nothing, set "
+            "SUPPORTS_CONCURRENT_SESSIONS = True in the class"
+        )
+
+
+class SessionCapacityError(OpenEnvError):
+    """There are as many sessions as there may be."""
+
+    def __init__(self, active_sessions: int, max_sessions: int, message: str | None = None) -> None:
+        self.active_sessions = active_sessions
+        self.max_sessions = max_sessions
+        super().__init__(
+            message or f"the server is at capacity: {active_sessions} of {max_sessions} sessions are active"
+        )
+
+
+class SessionNotFoundError(OpenEnvError):
+    """No session has this id."""
+
+    def __init__(self, session_id: str, message: str | None = None) -> None:
+        self.session_id = session_id
+        super().__init__(message or f"there is no session '{session_id}'")
+
+
+class SessionCreationError(OpenEnvError):
+    """A session could not be made."""
+
+    def __init__(self, reason: str, message: str | None = None) -> None:
+        self.reason = reason
+        super().__init__(message or f"the session could not be made: {reason}")
+
+
+class EnvironmentFactoryError(OpenEnvError):
+    """The environment could not be made."""
+
+    def __init__(self, factory_name: str, message: str | None = None) -> None:
+        self.factory_name = factory_name
+        super().__init__(message or f"'{factory_name}' made no environment")
 
 
 class ClientError(ORSError):

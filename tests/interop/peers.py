@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 VENVS = ROOT / ".venvs"
-PINS = {"ors-sdk": "0.1.0", "openreward": "0.1.167"}
+PINS = {"ors-sdk": "0.1.0", "openreward": "0.1.167", "openenv": "0.10.0"}
 INSTALL_LIMIT_S = 600
 
 

@@ -5,7 +5,7 @@ A failure is data and is never a reward.
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -88,13 +88,17 @@ KINDS: dict[str, Kind] = {
 
 
 class Failure(msgspec.Struct, frozen=True):
-    """Something failed: its kind, words for people, whether a retry can help, and whether author code ran."""
+    """Something failed: its kind, words for people, whether a retry can help, and whether author code ran.
+
+    errors: each fault of an input, as JSON objects, for protocols that list them.
+    """
 
     kind: str
     detail: str
     retryable: bool = False
     ran: Ran = "no"
     retry_after: float | None = None
+    errors: list[dict[str, Any]] | None = None
 
     @property
     def status(self) -> int:

@@ -92,12 +92,16 @@ class ToolOutcome(msgspec.Struct, frozen=True):
 
 
 class StepOutcome(msgspec.Struct, frozen=True):
-    """A step or a reset: the observation, the reward of any numeric type, and whether the episode is over."""
+    """A step or a reset: the observation, the reward of any numeric type, and whether the episode is over.
+
+    metadata: what the environment says beside. notes: what there is to say of the request itself, as a JSON object.
+    """
 
     observation: Any
     reward: bool | int | float | None = None
     done: bool = False
     metadata: Any = None
+    notes: dict[str, Any] | None = None
 
 
 class Document(msgspec.Struct, frozen=True):

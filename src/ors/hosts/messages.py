@@ -254,7 +254,7 @@ TO_OWNER = Open | Perform | Detach | Cancel | End | Touch | Ask | Stream | More 
 TO_FRONT = Started | NotStarted | Failed | Called | Stepped | Told | Made | Done | Log
 """What an owner sends."""
 
-_STEP = tuple[Any, bool | int | float | None, bool, Any]
+_STEP = tuple[Any, bool | int | float | None, bool, Any, dict[str, Any] | None]
 
 
 def answer(id: int, outcome: Outcome | None) -> Message:
@@ -270,8 +270,8 @@ def answer(id: int, outcome: Outcome | None) -> Message:
             return Done(id)
         case Opened(sid, env):
             return Made(id, sid, env)
-        case StepOutcome(observation, reward, done, metadata):
-            return Stepped(id, json_text("the observation", [observation, reward, done, metadata]))
+        case StepOutcome(observation, reward, done, metadata, notes):
+            return Stepped(id, json_text("the observation", [observation, reward, done, metadata, notes]))
     raise FrameError(f"{type(outcome).__name__} is no outcome")
 
 
