@@ -215,8 +215,8 @@ class StepEpisode(Protocol):
         """Start an episode; the outcome is a StepOutcome."""
         ...
 
-    def step(self, action: Any, timeout_s: float | None) -> Plan:
-        """Act; the outcome is a StepOutcome."""
+    def step(self, action: Any, timeout_s: float | None, options: Mapping[str, Any] = {}) -> Plan:
+        """Act; the outcome is a StepOutcome. `options`: what else it may be told, from the Op's `start`."""
         ...
 
     def state(self) -> Plan:

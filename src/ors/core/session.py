@@ -258,6 +258,8 @@ class Session(Turns):
                 case "state":
                     return episode.state()
                 case "step":
+                    if op.start is not None and op.start.options:
+                        return episode.step(op.input, op.timeout_s, op.start.options)
                     return episode.step(op.input, op.timeout_s)
                 case "reset":
                     return self._reset(op)

@@ -110,7 +110,7 @@ class _ToolStepEpisode:
         self._inner = None
         return outcome
 
-    def step(self, action: Any, timeout_s: float | None) -> Plan:
+    def step(self, action: Any, timeout_s: float | None, options: Any = None) -> Plan:
         kind = action.get("type", "call_tool") if isinstance(action, dict) else None
         if kind == "list_tools":
             return self._list()

@@ -274,6 +274,9 @@ class LocalHost:
     async def close(self) -> None:
         """End every session at once and let the threads go."""
         await self.drain(0)
+        for tasks in self._tasks.values():
+            if (close := getattr(tasks, "close", None)) is not None:
+                await close(self._run)  # what tasks keep between questions
         if self._swept is not None:
             self._swept.cancel()
             self._swept = None

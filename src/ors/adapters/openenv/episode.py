@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import ValidationError
@@ -99,11 +100,11 @@ class OpenEnvEpisode:
         keywords |= _chosen(start, shape, keywords, offering.tasks is not None)
         return self._work(shape.reset_method, lambda method: method(**keywords), notes)
 
-    def step(self, action: Any, timeout_s: float | None, options: Any = None) -> Work | Failure:
+    def step(self, action: Any, timeout_s: float | None, options: Mapping[str, Any] = {}) -> Work | Failure:
         offering, shape = self._offering, self._shape
         if shape is None:
             return _NOT_MADE
-        keywords = dict(options or {})
+        keywords = dict(options)
         keywords.pop("action", None)
         if timeout_s is not None:
             keywords["timeout_s"] = timeout_s
