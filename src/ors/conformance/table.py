@@ -1,6 +1,6 @@
 """The table: what a row is, and how the modules of each area write theirs.
 
-A check is an async function whose name is the row's id: `session_012` of the protocol ORS is `ORS-SESSION-012`. It is
+A check is an async function whose name is the row's id: `_session_012` of the protocol ORS is `ORS-SESSION-012`. It is
 given a `Place`, raises `Failed` or `NotApplicable`, and returns where the server does what the row says.
 """
 
@@ -86,7 +86,7 @@ class Area:
         """Declare the requirement that a check judges: a row about servers."""
 
         def declare(check: Check) -> Check:
-            id = f"{self.protocol}-{check.__name__.upper().replace('_', '-')}"
+            id = f"{self.protocol}-{check.__name__.strip('_').upper().replace('_', '-')}"
             self.rows.append(Row(id, document, section, text, level, "server", check, None, probe, once, background))
             return check
 

@@ -17,7 +17,7 @@ ODD_TEXT = '  leading, ä\u2028\u3000\U0001f600 "quoted" \\ back\r\n\r\ndata: x\
 
 
 @row("must", "data-types", "Episode Flow", "`POST /{env_name}/call` answers a stream of events")
-async def call_001(at: Place) -> None:
+async def _call_001(at: Place) -> None:
     (await at.a_call()).events()
 
 
@@ -27,13 +27,13 @@ async def call_001(at: Place) -> None:
     "RunToolOutput",
     "the data of the `end` event, with what came in pieces before it, is the result as a JSON object",
 )
-async def call_002(at: Place) -> None:
+async def _call_002(at: Place) -> None:
     call = await at.a_call()
     require(isinstance(call.result(), dict), "the result is no JSON object", call.answer)
 
 
 @row("must", "data-types", "RunToolOutput", "`ok` of a result is true or false")
-async def call_003(at: Place) -> None:
+async def _call_003(at: Place) -> None:
     call = await at.a_call()
     result = call.result()
     require(
@@ -42,7 +42,7 @@ async def call_003(at: Place) -> None:
 
 
 @row("must", "data-types", "RunToolSuccess", "a result that is ok has `output`, an object")
-async def call_004(at: Place) -> None:
+async def _call_004(at: Place) -> None:
     call = await at.a_call()
     result = call.result()
     if not isinstance(result, dict) or result.get("ok") is not True:
@@ -51,7 +51,7 @@ async def call_004(at: Place) -> None:
 
 
 @row("must", "data-types", "RunToolError", "a result that is not ok has `error`, a string")
-async def call_005(at: Place) -> None:
+async def _call_005(at: Place) -> None:
     call = await at.once("unknown tool", lambda: _of_unknown_tool(at))
     call.must_not_succeed("there is no tool of this name")
     if call.stream is None or call.stream.first("error"):
@@ -60,29 +60,29 @@ async def call_005(at: Place) -> None:
 
 
 @row("should", "data-types", "RunToolError", "a tool that there is not is refused with a result that is not ok")
-async def call_006(at: Place) -> None:
+async def _call_006(at: Place) -> None:
     call = await at.once("unknown tool", lambda: _of_unknown_tool(at))
     result = call.result()
     require(isinstance(result, dict) and result.get("ok") is False, "`ok` is not false", call.answer)
 
 
 @row("should", "data-types", "Input Validation", "an input without a required field is refused")
-async def call_007(at: Place) -> None:
+async def _call_007(at: Place) -> None:
     await _refuses_input(at, "missing")
 
 
 @row("should", "data-types", "Input Validation", "an input with a field of the wrong type is refused")
-async def call_008(at: Place) -> None:
+async def _call_008(at: Place) -> None:
     await _refuses_input(at, "type")
 
 
 @row("must", "data-types", "ToolCall", "`name` is required in the body")
-async def call_009(at: Place) -> None:
+async def _call_009(at: Place) -> None:
     refused(await at.post("call", {"input": {}}, (await at.shared()).sid, headers={"Accept": "text/event-stream"}))
 
 
 @row("must", "data-types", "ToolCall", "`input` is required in the body")
-async def call_010(at: Place) -> None:
+async def _call_010(at: Place) -> None:
     body = {"name": (await _a_tool(at))}
     refused(await at.post("call", body, (await at.shared()).sid, headers={"Accept": "text/event-stream"}))
 
@@ -93,14 +93,14 @@ async def call_010(at: Place) -> None:
     "Input Validation",
     "`input` that is no object, `name` that is no string and `task_id` that is no string are refused",
 )
-async def call_011(at: Place) -> None:
+async def _call_011(at: Place) -> None:
     name, sid = await _a_tool(at), (await at.shared()).sid
     for body in ({"name": name, "input": [1]}, {"name": 7, "input": {}}, {"name": name, "input": {}, "task_id": {}}):
         refused(await at.post("call", body, sid, headers={"Accept": "text/event-stream"}))
 
 
 @row("must", "data-types", "ToolCall", "`task_id` may be left out")
-async def call_012(at: Place) -> None:
+async def _call_012(at: Place) -> None:
     call = await at.a_call()
     require(call.stream is not None and call.stream.first("end") is not None, "the call has no result", call.answer)
 
@@ -112,14 +112,14 @@ async def call_012(at: Place) -> None:
     "a tool that breaks gives no output: its call is not ok, or ends in an `error` event",
     probe=True,
 )
-async def call_013(at: Place) -> None:
+async def _call_013(at: Place) -> None:
     call = await at.probed("fail", text="broken on purpose")
     answered(call.answer)
     call.must_not_succeed("the tool raised an exception")
 
 
 @row("should", "data-types", "RunToolError", "what a broken call answers says why", probe=True)
-async def call_014(at: Place) -> None:
+async def _call_014(at: Place) -> None:
     call = await at.probed("fail", text="broken on purpose")
     require(b"broken on purpose" in call.answer.body, "the message of the exception is not told", call.answer)
 
@@ -131,13 +131,13 @@ async def call_014(at: Place) -> None:
     "the input reaches the tool as it was sent, and its output comes back as it was given",
     probe=True,
 )
-async def call_015(at: Place) -> None:
+async def _call_015(at: Place) -> None:
     call = await at.call(await at.shared(), "echo", {"text": ODD_TEXT})
     require(call.text() == ODD_TEXT, "the text has changed on its way", call.answer)
 
 
 @row("must", "data-types", "RunToolOutput", "a large result comes back as the tool gave it", probe=True)
-async def call_016(at: Place) -> None:
+async def _call_016(at: Place) -> None:
     call = await at.probed("big", lines=5000)
     expected = "".join(f"{' ' * 50}{line}\n" for line in range(5000))
     text = call.text()
@@ -151,7 +151,7 @@ async def call_016(at: Place) -> None:
     "a large result that is mostly blanks survives the clients, who drop blanks at the start of a piece",
     probe=True,
 )
-async def call_017(at: Place) -> None:
+async def _call_017(at: Place) -> None:
     call = await at.probed("big", lines=5000)
     for event in call.events().named("chunk", "end"):
         require(
@@ -160,7 +160,7 @@ async def call_017(at: Place) -> None:
 
 
 @row("must", "data-types", "RunToolOutput", "calls at the same time get each its own result", probe=True)
-async def call_018(at: Place) -> None:
+async def _call_018(at: Place) -> None:
     async with at.session() as session:
         texts = [f"call {number}" for number in range(4)]
         calls = await asyncio.gather(*(at.call(session, "echo", {"text": text}) for text in texts))
@@ -169,7 +169,7 @@ async def call_018(at: Place) -> None:
 
 
 @row("must", "data-types", "ToolCall", "a call runs its tool once", probe=True)
-async def call_019(at: Place) -> None:
+async def _call_019(at: Place) -> None:
     async with at.session() as session:
         for number in (1, 2):
             call = await at.call(session, "echo", {"text": "once"})

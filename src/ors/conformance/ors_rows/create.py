@@ -23,26 +23,26 @@ ONE_OF = "exactly one of `task_spec` and the pair `split` and `index` is given: 
 @row(
     "must", "data-types", "Episode Flow", "`POST /create` with a session's id answers an object whose `sid` is that id"
 )
-async def create_001(at: Place) -> None:
+async def _create_001(at: Place) -> None:
     session = await at.created()
     sid = object_of(session.created, "sid")["sid"]
     require(sid == session.sid, f"`sid` is {str(sid)[:80]!r}, and {session.sid!r} was sent", session.created)
 
 
 @row("must", "data-types", "CreateSession", "a task is named by `split` and `index`")
-async def create_002(at: Place) -> None:
+async def _create_002(at: Place) -> None:
     split = await at.split()
     await at.count()
     await _opens(at, {"env_name": at.env, "split": split, "index": 0})
 
 
 @row("must", "data-types", "CreateSession", "a task is given whole as `task_spec`")
-async def create_003(at: Place) -> None:
+async def _create_003(at: Place) -> None:
     await _opens(at, {"env_name": at.env, "task_spec": await at.a_task()})
 
 
 @row("must", "data-types", "CreateSession", "without `env_name` it is the first environment", once=True)
-async def create_004(at: Place) -> None:
+async def _create_004(at: Place) -> None:
     if not at.is_first:
         raise NotApplicable("the first environment is not among those that are checked")
     sid = await at.visit.new_sid()
@@ -53,28 +53,28 @@ async def create_004(at: Place) -> None:
 
 
 @row("must", "data-types", "CreateSession", "the episode is of the environment that `env_name` names")
-async def create_005(at: Place) -> None:
+async def _create_005(at: Place) -> None:
     if len(at.names) < 2:
         raise NotApplicable("the server has one environment")
     await _is_of(at, (await at.shared()).sid)
 
 
 @row("must", "data-types", "CreateSession", "`secrets` may be left out")
-async def create_006(at: Place) -> None:
+async def _create_006(at: Place) -> None:
     _not_with_secrets(at)
     await at.count()
     await _opens(at, {"env_name": at.env, "split": await at.split(), "index": 0})
 
 
 @row("must", "data-types", "CreateSession", "`secrets` may be an empty object, as in the text's own example")
-async def create_007(at: Place) -> None:
+async def _create_007(at: Place) -> None:
     _not_with_secrets(at)
     await at.count()
     await _opens(at, {"env_name": at.env, "split": await at.split(), "index": 0, "secrets": {}})
 
 
 @row("must", "data-types", "CreateSession", "secrets in the body reach the environment", probe=True)
-async def create_008(at: Place) -> None:
+async def _create_008(at: Place) -> None:
     secret = uuid.uuid4().hex
     body = {"env_name": at.env, "split": await at.split(), "index": 0, "secrets": {"a_key": secret}}
     sid = await at.visit.new_sid()
@@ -90,7 +90,7 @@ async def create_008(at: Place) -> None:
     "secrets in the header `X-Secrets` reach the environment: both clients send them there",
     probe=True,
 )
-async def create_009(at: Place) -> None:
+async def _create_009(at: Place) -> None:
     secret = uuid.uuid4().hex
     header = base64.b64encode(json.dumps({"a_key": {"value": secret}}).encode()).decode()
     sid = await at.visit.new_sid()
@@ -101,7 +101,7 @@ async def create_009(at: Place) -> None:
 
 
 @row("must", "data-types", "CreateSession", "the environment gets the task that was given whole", probe=True)
-async def create_010(at: Place) -> None:
+async def _create_010(at: Place) -> None:
     task = {"number": 77, "odd": ["ä", None, 2**53, {"": 0.5}]}
     sid = await at.visit.new_sid()
     await at.create(sid, {"env_name": at.env, "task_spec": task})
@@ -116,7 +116,7 @@ async def create_010(at: Place) -> None:
     "the environment gets the task at the place that was named",
     probe=True,
 )
-async def create_011(at: Place) -> None:
+async def _create_011(at: Place) -> None:
     async with at.session(2) as session:
         call = await at.call(session, "task", {})
         task = _json(call.text())
@@ -129,53 +129,53 @@ async def create_011(at: Place) -> None:
 
 
 @row("must", "data-types", "CreateSession", ONE_OF + "both are refused")
-async def create_012(at: Place) -> None:
+async def _create_012(at: Place) -> None:
     await _refuses(at, {"task_spec": await at.a_task(), "split": await at.split(), "index": 0})
 
 
 @row("must", "data-types", "CreateSession", ONE_OF + "neither is refused")
-async def create_013(at: Place) -> None:
+async def _create_013(at: Place) -> None:
     await _refuses(at, {})
 
 
 @row("must", "data-types", "CreateSession", "`index` is required with `split`")
-async def create_014(at: Place) -> None:
+async def _create_014(at: Place) -> None:
     await _refuses(at, {"split": await at.split()})
 
 
 @row("must", "data-types", "CreateSession", "`split` is required with `index`")
-async def create_015(at: Place) -> None:
+async def _create_015(at: Place) -> None:
     await _refuses(at, {"index": 0})
 
 
 @row("should", "data-types", "CreateSession", ONE_OF + "half of the pair beside `task_spec` is refused")
-async def create_016(at: Place) -> None:
+async def _create_016(at: Place) -> None:
     await _refuses(at, {"task_spec": await at.a_task(), "split": await at.split()})
     await _refuses(at, {"task_spec": await at.a_task(), "index": 0})
 
 
 @row("should", "tasks-and-splits", "Accessing Tasks", "a split that there is not is refused with 400")
-async def create_017(at: Place) -> None:
+async def _create_017(at: Place) -> None:
     await _refuses(at, {"split": "no-such-split", "index": 0}, 400)
 
 
 @row("should", "task-api", "Error semantics", "an index past the end is refused with 400")
-async def create_018(at: Place) -> None:
+async def _create_018(at: Place) -> None:
     await _refuses(at, {"split": await at.split(), "index": await at.count()}, 400)
 
 
 @row("should", "task-api", "env_name", "an `env_name` that there is not is refused with 404", once=True)
-async def create_019(at: Place) -> None:
+async def _create_019(at: Place) -> None:
     await _refuses(at, {"env_name": "no-such-environment", "split": await at.split(), "index": 0}, 404)
 
 
 @row("should", "data-types", "Episode Flow", "`/create` without a session's id is refused")
-async def create_020(at: Place) -> None:
+async def _create_020(at: Place) -> None:
     refused(await at.visit.ask("POST", "/create", body={"env_name": at.env, "split": await at.split(), "index": 0}))
 
 
 @row("should", "data-types", "Input Validation", "fields of another type than the text's are refused")
-async def create_021(at: Place) -> None:
+async def _create_021(at: Place) -> None:
     split = await at.split()
     for body in (
         {"task_spec": ["a list"]},
@@ -188,7 +188,7 @@ async def create_021(at: Place) -> None:
 
 
 @row("should", "data-types", "CreateSession", "what a refusal says does not repeat the secrets of the request")
-async def create_022(at: Place) -> None:
+async def _create_022(at: Place) -> None:
     secret = "s3cret-" + uuid.uuid4().hex
     for wrong in ({"index": "first"}, {}):
         answer = await _ask(at, {"split": await at.split(), "secrets": {"a_key": secret}, **wrong})
@@ -197,7 +197,7 @@ async def create_022(at: Place) -> None:
 
 
 @row("must", "data-types", "Episode Invariants", "an id that has an episode is not given another one")
-async def create_023(at: Place) -> None:
+async def _create_023(at: Place) -> None:
     async with at.session() as session:
         before = await at.get("prompt", session.sid)
         again = await at.create(session.sid, {"env_name": at.env, "task_spec": await at.a_task()})
@@ -207,7 +207,7 @@ async def create_023(at: Place) -> None:
 
 
 @row("should", "clients", "/create", "any id that a client made is taken, not only those of `/create_session`")
-async def create_024(at: Place) -> None:
+async def _create_024(at: Place) -> None:
     sid = str(uuid.uuid4())
     await at.count()
     created = await at.create(sid, {"env_name": at.env, "split": await at.split(), "index": 0})

@@ -18,13 +18,13 @@ async def _listed(at: Place) -> Answer:
 
 
 @row("must", "data-types", "Discovery Flow", "`GET /list_environments` answers an array of strings", once=True)
-async def env_001(at: Place) -> None:
+async def _env_001(at: Place) -> None:
     answer = await _listed(at)
     require(all(isinstance(name, str) for name in array(answer)), "a name is no string", answer)
 
 
 @row("must", "data-types", "CreateSession", "there is a first registered environment: the list is not empty", once=True)
-async def env_002(at: Place) -> None:
+async def _env_002(at: Place) -> None:
     answer = await _listed(at)
     require(array(answer), "the list of environments is empty", answer)
 
@@ -36,7 +36,7 @@ async def env_002(at: Place) -> None:
     "the names of environments are not empty, and each is listed once",
     once=True,
 )
-async def env_003(at: Place) -> None:
+async def _env_003(at: Place) -> None:
     answer = await _listed(at)
     names = [str(name).lower() for name in array(answer)]
     require(all(name.strip() for name in names), "a name is empty", answer)
@@ -50,7 +50,7 @@ async def env_003(at: Place) -> None:
     "the list is the same when asked for again: the first one is the default",
     once=True,
 )
-async def env_004(at: Place) -> None:
+async def _env_004(at: Place) -> None:
     first = await _listed(at)
     again = await at.visit.ask("GET", "/list_environments")
     require(array(first) == array(again), "the list of environments has changed", again)
@@ -62,7 +62,7 @@ async def env_004(at: Place) -> None:
     "Discovery Flow",
     "the routes of a listed environment are found under its name as it is listed",
 )
-async def env_005(at: Place) -> None:
+async def _env_005(at: Place) -> None:
     for answer in (await at.splits_answer(), await at.tools_answer()):
         require(answer.problem is None, str(answer.problem), answer)
         require(answer.status not in (404, 405, 301, 302, 307, 308), f"the status is {answer.status}", answer)
@@ -75,13 +75,13 @@ async def env_005(at: Place) -> None:
     "a name that is no environment's is answered with 404 on the task routes",
     once=True,
 )
-async def env_006(at: Place) -> None:
+async def _env_006(at: Place) -> None:
     refused(await at.get("splits", env=NOBODY), 404)
     refused(await at.post("num_tasks", {"split": "train"}, env=NOBODY), 404)
 
 
 @row("should", "task-api", "env_name", "names of environments are matched without regard to case")
-async def env_007(at: Place) -> None:
+async def _env_007(at: Place) -> None:
     other = at.env.upper() if at.env.upper() != at.env else at.env.lower()
     if other == at.env:
         raise NotApplicable("the name has no letters")

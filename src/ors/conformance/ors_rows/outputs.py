@@ -13,25 +13,25 @@ row = OUTPUT.row
 
 
 @row("must", "data-types", "ToolOutput", "`blocks` of an output is always there, an array")
-async def output_001(at: Place) -> None:
+async def _output_001(at: Place) -> None:
     output, answer = await at.output()
     require(isinstance(output.get("blocks"), list), "`blocks` is no array", answer)
 
 
 @row("must", "data-types", "Output Guarantees", "`blocks` is not empty")
-async def output_002(at: Place) -> None:
+async def _output_002(at: Place) -> None:
     output, answer = await at.output()
     require(output.get("blocks") != [], "`blocks` is empty", answer)
 
 
 @row("must", "data-types", "ToolOutput", "`finished` is always there, true or false")
-async def output_003(at: Place) -> None:
+async def _output_003(at: Place) -> None:
     output, answer = await at.output()
     require(isinstance(output.get("finished"), bool), "`finished` is neither true nor false", answer)
 
 
 @row("must", "data-types", "Output Guarantees", "`reward`, where it is there, is a number or null")
-async def output_004(at: Place) -> None:
+async def _output_004(at: Place) -> None:
     output, answer = await at.output()
     reward = output.get("reward")
     number = isinstance(reward, int | float) and not isinstance(reward, bool)
@@ -39,7 +39,7 @@ async def output_004(at: Place) -> None:
 
 
 @row("must", "data-types", "ToolOutput", "`metadata`, where it is there, is an object or null")
-async def output_005(at: Place) -> None:
+async def _output_005(at: Place) -> None:
     output, answer = await at.output()
     require(isinstance(output.get("metadata"), dict | None), "`metadata` is neither an object nor null", answer)
 
@@ -47,33 +47,33 @@ async def output_005(at: Place) -> None:
 @row(
     "should", "clients", "ToolOutput", "`reward` and `metadata` are always there: both clients read them without asking"
 )
-async def output_006(at: Place) -> None:
+async def _output_006(at: Place) -> None:
     output, answer = await at.output()
     require("reward" in output and "metadata" in output, "`reward` or `metadata` is missing", answer)
 
 
 @row("should", "clients", "ToolOutput", "an output has no other keys than the text's four")
-async def output_007(at: Place) -> None:
+async def _output_007(at: Place) -> None:
     output, answer = await at.output()
     more = set(output) - {"blocks", "reward", "finished", "metadata"}
     require(not more, f"there are more keys: {', '.join(sorted(more)[:5])}", answer)
 
 
 @row("must", "data-types", "ToolOutput", "`finished` is false where the tool does not say otherwise", probe=True)
-async def output_008(at: Place) -> None:
+async def _output_008(at: Place) -> None:
     call = await at.probed("nothing")
     require(call.output().get("finished") is False, "`finished` is not false", call.answer)
 
 
 @row("must", "data-types", "ToolOutput", "`finished` is true where the tool ends the episode", probe=True)
-async def output_009(at: Place) -> None:
+async def _output_009(at: Place) -> None:
     async with at.session() as session:
         call = await at.call(session, "finish", {"value": 1.0})
         require(call.output().get("finished") is True, "`finished` is not true", call.answer)
 
 
 @row("must", "data-types", "ToolOutput", "the reward is the number that the tool gave", probe=True)
-async def output_010(at: Place) -> None:
+async def _output_010(at: Place) -> None:
     for value in (0.1 + 0.2, -2.5, 0.0):
         call = await at.probed("score", value=value)
         reward = call.output().get("reward")
@@ -87,14 +87,14 @@ async def output_010(at: Place) -> None:
 @row(
     "must", "data-types", "ToolOutput", "a tool that gives no reward has none: null or left out, and not 0", probe=True
 )
-async def output_011(at: Place) -> None:
+async def _output_011(at: Place) -> None:
     call = await at.probed("nothing")
     reward = call.output().get("reward")
     require(reward is None, f"the reward is {reward!r}", call.answer)
 
 
 @row("must", "data-types", "ToolOutput", "`metadata` that a tool gave arrives", probe=True)
-async def output_012(at: Place) -> None:
+async def _output_012(at: Place) -> None:
     async with at.session() as session:
         call = await at.call(session, "echo", {"text": "x"})
         require(call.output().get("metadata") == {"ran": 1}, "`metadata` is not what the tool gave", call.answer)
@@ -107,7 +107,7 @@ async def output_012(at: Place) -> None:
     "after `finished` no more tools are called: another call is refused and pays nothing",
     probe=True,
 )
-async def output_013(at: Place) -> None:
+async def _output_013(at: Place) -> None:
     async with at.session() as session:
         first = await at.call(session, "finish", {"value": 1.0})
         first.output()

@@ -26,19 +26,19 @@ _SIGNATURES = {
 
 
 @PROMPT.row("must", "data-types", "Episode Flow", "`GET /{env_name}/prompt` answers an array of blocks")
-async def prompt_001(at: Place) -> None:
+async def _prompt_001(at: Place) -> None:
     answer = await at.prompt_answer()
     require(all(isinstance(block, dict) for block in array(answer)), "a block is no object", answer)
 
 
 @PROMPT.row("should", "tasks-and-splits", "Task as Episode Input", "the prompt is not empty")
-async def prompt_002(at: Place) -> None:
+async def _prompt_002(at: Place) -> None:
     answer = await at.prompt()
     require(array(answer), "the prompt has no blocks", answer)
 
 
 @PROMPT.row("must", "tasks-and-splits", "Task Lifecycle", "the prompt is that of the session's task", probe=True)
-async def prompt_003(at: Place) -> None:
+async def _prompt_003(at: Place) -> None:
     async with at.session(2) as session:
         answer = await at.get("prompt", session.sid)
         blocks = array(answer)
@@ -49,13 +49,13 @@ async def prompt_003(at: Place) -> None:
 @PROMPT.row(
     "should", "clients", "/prompt", "the prompt is the same when asked for again: clients ask again after a lost answer"
 )
-async def prompt_004(at: Place) -> None:
+async def _prompt_004(at: Place) -> None:
     again = await at.get("prompt", (await at.shared()).sid)
     require(array(again) == array(await at.prompt()), "the prompt has changed", again)
 
 
 @PROMPT.row("must", "data-types", "Blocks", "a prompt of text and image keeps both, in their order", probe=True)
-async def prompt_005(at: Place) -> None:
+async def _prompt_005(at: Place) -> None:
     answer = await at.prompt()
     kinds = [block.get("type") for block in array(answer) if isinstance(block, dict)]
     require(kinds == ["text", "image"], f"the blocks are {kinds}", answer)
@@ -73,22 +73,22 @@ PROMPT.said(
 
 
 @BLOCK.row("must", "data-types", "Output Guarantees", "`type` of a block is exactly text or image")
-async def block_001(at: Place) -> None:
+async def _block_001(at: Place) -> None:
     await _each(at, lambda block: block.get("type") in ("text", "image"), "`type` is neither text nor image")
 
 
 @BLOCK.row("must", "data-types", "TextBlock", "`text` of a text block is a string")
-async def block_002(at: Place) -> None:
+async def _block_002(at: Place) -> None:
     await _each(at, lambda block: isinstance(block.get("text"), str), "`text` is no string", "text")
 
 
 @BLOCK.row("must", "data-types", "ImageBlock", "`data` of an image block is a string of base64")
-async def block_003(at: Place) -> None:
+async def _block_003(at: Place) -> None:
     await _each(at, lambda block: _decoded(block) is not None, "`data` is no base64", "image")
 
 
 @BLOCK.row("must", "data-types", "ImageBlock", "`mimeType` of an image block is a MIME type")
-async def block_004(at: Place) -> None:
+async def _block_004(at: Place) -> None:
     def fits(block: dict[str, Any]) -> bool:
         kind = block.get("mimeType")
         return isinstance(kind, str) and re.fullmatch(r"image/[\w.+-]+", kind) is not None
@@ -97,14 +97,14 @@ async def block_004(at: Place) -> None:
 
 
 @BLOCK.row("must", "data-types", "TextBlock", "`detail` of a block, where it is there, is an object or null")
-async def block_005(at: Place) -> None:
+async def _block_005(at: Place) -> None:
     await _each(
         at, lambda block: isinstance(block.get("detail"), dict | None), "`detail` is neither an object nor null"
     )
 
 
 @BLOCK.row("should", "data-types", "ImageBlock", "`data` is an image of the type that `mimeType` says")
-async def block_006(at: Place) -> None:
+async def _block_006(at: Place) -> None:
     def fits(block: dict[str, Any]) -> bool:
         signature = _SIGNATURES.get(str(block.get("mimeType")))
         return signature is None or (_decoded(block) or b"").startswith(signature)
@@ -113,14 +113,14 @@ async def block_006(at: Place) -> None:
 
 
 @BLOCK.row("must", "data-types", "Blocks", "a result of text and image keeps both, in their order", probe=True)
-async def block_007(at: Place) -> None:
+async def _block_007(at: Place) -> None:
     call = await at.probed("image")
     kinds = [block.get("type") for block in call.output().get("blocks", []) if isinstance(block, dict)]
     require(kinds == ["text", "image"], f"the blocks are {kinds}", call.answer)
 
 
 @BLOCK.row("must", "data-types", "TextBlock", "`detail` that a tool gave arrives", probe=True)
-async def block_008(at: Place) -> None:
+async def _block_008(at: Place) -> None:
     call = await at.probed("image")
     blocks = call.output().get("blocks") or [{}]
     require(
@@ -129,7 +129,7 @@ async def block_008(at: Place) -> None:
 
 
 @BLOCK.row("should", "clients", "Blocks", "a block has the keys of its type and no others: both clients refuse more")
-async def block_009(at: Place) -> None:
+async def _block_009(at: Place) -> None:
     known = {"text": {"type", "text", "detail"}, "image": {"type", "data", "mimeType", "detail"}}
     await _each(at, lambda block: set(block) <= known.get(str(block.get("type")), set(block)), "there are more keys")
 

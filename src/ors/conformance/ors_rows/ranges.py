@@ -13,12 +13,12 @@ row = RANGE.row
 
 
 @row("must", "task-api", "HTTP Routes", "`POST /{env_name}/task_range` answers an object whose `tasks` is an array")
-async def range_001(at: Place) -> None:
+async def _range_001(at: Place) -> None:
     array(await _range(at, start=0, stop=2), "tasks")
 
 
 @row("must", "tasks-and-splits", "Accessing Tasks", "a slice holds the tasks from `start` to before `stop`")
-async def range_002(at: Place) -> None:
+async def _range_002(at: Place) -> None:
     expected = await _some_tasks(at)
     if len(expected) < 2:
         raise NotApplicable("the split has fewer than two tasks")
@@ -27,14 +27,14 @@ async def range_002(at: Place) -> None:
 
 
 @row("must", "data-types", "GetTaskRange", "without `start` a slice begins with the first task")
-async def range_003(at: Place) -> None:
+async def _range_003(at: Place) -> None:
     expected = await _some_tasks(at)
     answer = await _range(at, stop=len(expected))
     require(array(answer, "tasks") == expected, f"these are not the first {len(expected)} tasks", answer)
 
 
 @row("must", "data-types", "GetTaskRange", "without `stop` a slice goes to the last task")
-async def range_004(at: Place) -> None:
+async def _range_004(at: Place) -> None:
     count = await at.count()
     start = max(0, count - 2)
     answer = await _range(at, start=start)
@@ -45,7 +45,7 @@ async def range_004(at: Place) -> None:
 
 
 @row("must", "tasks-and-splits", "Accessing Tasks", "without either a slice is the whole split")
-async def range_005(at: Place) -> None:
+async def _range_005(at: Place) -> None:
     count = await at.count()
     if count > 2000:
         raise NotApplicable(f"the split has {count} tasks, too many to ask for in a check")
@@ -54,7 +54,7 @@ async def range_005(at: Place) -> None:
 
 
 @row("should", "task-api", "HTTP Routes", "a slice that goes past the end stops there, as Python's do")
-async def range_006(at: Place) -> None:
+async def _range_006(at: Place) -> None:
     count = await at.count()
     start = max(0, count - 2)
     answer = await _range(at, start=start, stop=count + 1000)
@@ -62,7 +62,7 @@ async def range_006(at: Place) -> None:
 
 
 @row("should", "task-api", "HTTP Routes", "bounds below 0 count from the end, as Python's do")
-async def range_007(at: Place) -> None:
+async def _range_007(at: Place) -> None:
     count = await at.count()
     answer = await _range(at, start=-1)
     last = object_of(await at.task_answer(count - 1), "task")["task"]
@@ -70,24 +70,24 @@ async def range_007(at: Place) -> None:
 
 
 @row("should", "task-api", "HTTP Routes", "a slice whose `stop` is not after its `start` is empty, as Python's are")
-async def range_008(at: Place) -> None:
+async def _range_008(at: Place) -> None:
     await at.count()
     answer = await _range(at, start=1, stop=1)
     require(array(answer, "tasks") == [], "the slice is not empty", answer)
 
 
 @row("must", "tasks-and-splits", "Accessing Tasks", "`/task_range` answers 400 for a split that there is not")
-async def range_009(at: Place) -> None:
+async def _range_009(at: Place) -> None:
     refused(await at.post("task_range", {"split": NO_SPLIT, "start": 0, "stop": 1}), 400)
 
 
 @row("must", "data-types", "GetTaskRange", "`split` is required in the body of `/task_range`")
-async def range_010(at: Place) -> None:
+async def _range_010(at: Place) -> None:
     refused(await at.post("task_range", {"start": 0, "stop": 1}))
 
 
 @row("should", "data-types", "Input Validation", "bounds of another type than a number are refused")
-async def range_011(at: Place) -> None:
+async def _range_011(at: Place) -> None:
     split = await at.split()
     refused(await at.post("task_range", {"split": split, "start": "first", "stop": 1}))
     refused(await at.post("task_range", {"split": split, "start": 0, "stop": [1]}))
@@ -99,7 +99,7 @@ async def range_011(at: Place) -> None:
     "Accessing Tasks",
     "`POST /{env_name}/get_task_range` answers as `/task_range` does (the two pages name it differently)",
 )
-async def range_012(at: Place) -> None:
+async def _range_012(at: Place) -> None:
     await at.count()
     answer = await at.post("get_task_range", {"split": await at.split(), "start": 0, "stop": 2})
     require(
@@ -110,7 +110,7 @@ async def range_012(at: Place) -> None:
 @row(
     "should", "clients", "/task_range", "the answer of `/task_range` has `env_name`: the client of openreward needs it"
 )
-async def range_013(at: Place) -> None:
+async def _range_013(at: Place) -> None:
     answer = await _range(at, start=0, stop=2)
     name = object_of(answer, "tasks", "env_name")["env_name"]
     require(isinstance(name, str) and name.lower() == at.env.lower(), f"`env_name` is {str(name)[:80]!r}", answer)

@@ -22,13 +22,13 @@ row = REPLAY.row
     "ToolCall",
     "a `task_id` of the client's own making is taken: the call runs, as in the text's own example",
 )
-async def replay_001(at: Place) -> None:
+async def _replay_001(at: Place) -> None:
     first, _ = await _twice(at)
     first.result()
 
 
 @row("must", "data-types", "ToolCall", "the same `task_id` again gets the result of a call that has ended")
-async def replay_002(at: Place) -> None:
+async def _replay_002(at: Place) -> None:
     first, again = await _twice(at)
     if first.stream is None or first.stream.first("end") is None:
         raise NotApplicable("it needs a call with a `task_id` of ours")
@@ -36,7 +36,7 @@ async def replay_002(at: Place) -> None:
 
 
 @row("must", "data-types", "ToolCall", "asking again by `task_id` runs nothing again", probe=True)
-async def replay_003(at: Place) -> None:
+async def _replay_003(at: Place) -> None:
     async with at.session() as session:
         task_id = uuid.uuid4().hex
         calls = [await at.call(session, "echo", {"text": "x"}, task_id) for _ in range(2)]
@@ -52,7 +52,7 @@ async def replay_003(at: Place) -> None:
     "the same `task_id` again joins a call that still runs, and runs nothing again",
     probe=True,
 )
-async def replay_004(at: Place) -> None:
+async def _replay_004(at: Place) -> None:
     async with at.session() as session:
         task_id = uuid.uuid4().hex
         input = {"seconds": 1.0}
@@ -67,7 +67,7 @@ async def replay_004(at: Place) -> None:
 
 
 @row("should", "clients", "Reconnection", "the id that the server sends in `task_id` gets the result of the call again")
-async def replay_005(at: Place) -> None:
+async def _replay_005(at: Place) -> None:
     call = await at.a_call()
     if call.id is None:
         raise NotApplicable("the server sends no id of the call")
@@ -82,7 +82,7 @@ async def replay_005(at: Place) -> None:
     "a client that lost its connection joins its call by the id that the server sent, and runs nothing again",
     probe=True,
 )
-async def replay_006(at: Place) -> None:
+async def _replay_006(at: Place) -> None:
     async with at.session() as session:
         input = {"seconds": 1.0}
         begun = await at.call(session, "slow", input, until=_has_id)
@@ -94,7 +94,7 @@ async def replay_006(at: Place) -> None:
 
 
 @row("must", "data-types", "ToolCall", "a result is kept for 60 seconds", probe=True, background=True)
-async def replay_007(at: Place) -> None:
+async def _replay_007(at: Place) -> None:
     if not at.visit.patient:
         raise NotApplicable("it takes a minute; --patient checks it")
     async with at.session() as session:
@@ -107,7 +107,7 @@ async def replay_007(at: Place) -> None:
 
 
 @row("should", "data-types", "Episode Invariants", "the id of a call gets nothing in another session", probe=True)
-async def replay_008(at: Place) -> None:
+async def _replay_008(at: Place) -> None:
     async with at.session(0) as one, at.session(1) as two:
         call = await at.call(one, "echo", {"text": "of one"})
         if call.id is None:
@@ -117,7 +117,7 @@ async def replay_008(at: Place) -> None:
 
 
 @row("should", "data-types", "ToolCall", "two requests at once with one `task_id` run the tool once", probe=True)
-async def replay_009(at: Place) -> None:
+async def _replay_009(at: Place) -> None:
     async with at.session() as session:
         task_id = uuid.uuid4().hex
         calls = await asyncio.gather(*(at.call(session, "slow", {"seconds": 0.3}, task_id) for _ in range(2)))
@@ -133,7 +133,7 @@ async def replay_009(at: Place) -> None:
     "an id that the server sent does not start its call anew after its session has ended",
     probe=True,
 )
-async def replay_010(at: Place) -> None:
+async def _replay_010(at: Place) -> None:
     session = await at.open()
     call = await at.call(session, "echo", {"text": "of before"})
     await at.visit.delete(session.sid)

@@ -12,13 +12,13 @@ row = SERVER.row
 
 
 @row("should", "clients", "/health", '`GET /health` answers `{"status": "ok"}`', once=True)
-async def server_001(at: Place) -> None:
+async def _server_001(at: Place) -> None:
     answer = await at.visit.ask("GET", "/health")
     require(object_of(answer, "status")["status"] == "ok", "`status` is not ok", answer)
 
 
 @row("should", "http", "8.3 Content-Type", "JSON is sent as application/json")
-async def server_002(at: Place) -> None:
+async def _server_002(at: Place) -> None:
     for answer in await _looked_at(at):
         if answer.status == 200:
             require(
@@ -34,7 +34,7 @@ async def server_002(at: Place) -> None:
     "JSON values",
     "what is sent as JSON is JSON that every reader reads alike: no NaN, no key twice, UTF-8",
 )
-async def server_003(at: Place) -> None:
+async def _server_003(at: Place) -> None:
     await _looked_at(at)
     for answer in at.visit.all_answers:
         if (
@@ -50,13 +50,13 @@ async def server_003(at: Place) -> None:
 
 
 @row("should", "data-types", "Input Validation", "a body that is no JSON is refused, and is no error of the server")
-async def server_004(at: Place) -> None:
+async def _server_004(at: Place) -> None:
     for raw in (b"{", b"\xff\xfe", b'"a string"'):
         refused(await at.post("num_tasks", raw=raw))
 
 
 @row("should", "clients", "Errors", "a refusal is a JSON object whose `detail` says why")
-async def server_005(at: Place) -> None:
+async def _server_005(at: Place) -> None:
     answer = await at.post("num_tasks", {"split": "no-such-split"})
     if answer.problem is None and answer.status < 400:
         raise NotApplicable("a split that there is not is not refused")
@@ -75,7 +75,7 @@ async def server_005(at: Place) -> None:
     "the first environment also answers without its name, so that the client of openreward finds it",
     once=True,
 )
-async def server_006(at: Place) -> None:
+async def _server_006(at: Place) -> None:
     if not at.is_first:
         raise NotApplicable("the first environment is not among those that are checked")
     answer = await at.visit.ask("GET", "/splits")
@@ -88,7 +88,7 @@ async def server_006(at: Place) -> None:
 
 
 @row("must", "http", "15.6 Server Error 5xx", "a request that is right is not answered with an error of the server")
-async def server_007(at: Place) -> None:
+async def _server_007(at: Place) -> None:
     for answer in await _looked_at(at):
         require(answer.problem is None, str(answer.problem), answer)
         require(answer.status < 500 or answer.status == 501, f"the status is {answer.status}", answer)

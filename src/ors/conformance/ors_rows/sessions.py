@@ -23,7 +23,7 @@ row = SESSION.row
     "`POST /create_session` answers a JSON object whose `sid` is a string",
     once=True,
 )
-async def session_001(at: Place) -> None:
+async def _session_001(at: Place) -> None:
     at.visit.room_for_a_session()
     answer = await at.visit.ask("POST", "/create_session")
     if (sid := sid_of(answer)) is not None:
@@ -39,7 +39,7 @@ async def session_001(at: Place) -> None:
 
 
 @row("must", "data-types", "Episode Invariants", "each id of a session is given once", once=True)
-async def session_002(at: Place) -> None:
+async def _session_002(at: Place) -> None:
     sids = []
     for _ in range(3):
         at.visit.room_for_a_session()
@@ -58,7 +58,7 @@ async def session_002(at: Place) -> None:
     "a request that accepts text/event-stream is answered with a stream: `task_id` with the id, then `end`",
     once=True,
 )
-async def session_003(at: Place) -> None:
+async def _session_003(at: Place) -> None:
     at.visit.room_for_a_session()
     answer = await at.visit.ask("POST", "/create_session", headers={"Accept": "text/event-stream"})
     if (sid := sid_of(answer)) is not None:
@@ -71,7 +71,7 @@ async def session_003(at: Place) -> None:
 
 
 @row("must", "data-types", "Episode Flow", "`POST /delete` answers an object whose `sid` is the id that was sent")
-async def session_004(at: Place) -> None:
+async def _session_004(at: Place) -> None:
     session = await at.open()
     answer = await at.visit.delete(session.sid)
     sid = object_of(answer, "sid")["sid"]
@@ -84,7 +84,7 @@ async def session_004(at: Place) -> None:
     "Task Lifecycle",
     "an episode that was deleted is gone: its prompt and its tools are refused",
 )
-async def session_005(at: Place) -> None:
+async def _session_005(at: Place) -> None:
     session = await at.open()
     await at.visit.delete(session.sid)
     refused(await at.get("prompt", session.sid))
@@ -92,20 +92,20 @@ async def session_005(at: Place) -> None:
 
 
 @row("should", "data-types", "Episode Flow", "an id that has no episode is refused by prompt and call")
-async def session_006(at: Place) -> None:
+async def _session_006(at: Place) -> None:
     sid = uuid.uuid4().hex
     refused(await at.get("prompt", sid))
     refused((await at.call(sid, await _some_tool(at), {})).answer)
 
 
 @row("should", "data-types", "Episode Flow", "a request about a session needs its id in `X-Session-ID`")
-async def session_007(at: Place) -> None:
+async def _session_007(at: Place) -> None:
     refused(await at.get("prompt"))
     refused(await at.post("call", {"name": await _some_tool(at), "input": {}}))
 
 
 @row("must", "data-types", "Episode Invariants", "two sessions do not see each other", probe=True)
-async def session_008(at: Place) -> None:
+async def _session_008(at: Place) -> None:
     async with at.session(0) as one, at.session(1) as two:
         await at.call(one, "echo", {"text": "of one"})
         calls = await asyncio.gather(
@@ -121,7 +121,7 @@ async def session_008(at: Place) -> None:
 
 
 @row("must", "data-types", "Episode Invariants", "sessions of two tasks have each its own task", probe=True)
-async def session_009(at: Place) -> None:
+async def _session_009(at: Place) -> None:
     async with at.session(0) as one, at.session(1) as two:
         for number, session in ((0, one), (1, two)):
             answer = await at.get("prompt", session.sid)
@@ -138,7 +138,7 @@ async def session_009(at: Place) -> None:
     "/ping",
     '`POST /ping` answers `{"status": "ok"}` for a session that there is, and refuses others',
 )
-async def session_010(at: Place) -> None:
+async def _session_010(at: Place) -> None:
     answer = await at.visit.ask("POST", "/ping", headers={"X-Session-ID": (await at.shared()).sid})
     require(object_of(answer, "status")["status"] == "ok", "`status` is not ok", answer)
     refused(await at.visit.ask("POST", "/ping", headers={"X-Session-ID": uuid.uuid4().hex}))
@@ -150,7 +150,7 @@ async def session_010(at: Place) -> None:
     "/delete_session",
     "`POST /delete_session` answers as `/delete` does: both clients send it last",
 )
-async def session_011(at: Place) -> None:
+async def _session_011(at: Place) -> None:
     session = await at.open()
     await at.visit.delete(session.sid)
     answer = await at.visit.ask("POST", "/delete_session", headers={"X-Session-ID": session.sid})
@@ -158,7 +158,7 @@ async def session_011(at: Place) -> None:
 
 
 @row("should", "clients", "/delete", "deleting what is not there is no error: clients delete again after a lost answer")
-async def session_012(at: Place) -> None:
+async def _session_012(at: Place) -> None:
     sid = uuid.uuid4().hex
     answer = await at.visit.ask("POST", "/delete", headers={"X-Session-ID": sid})
     require(object_of(answer, "sid")["sid"] == sid, "`sid` is not the id that was sent", answer)

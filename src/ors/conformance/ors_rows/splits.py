@@ -13,13 +13,13 @@ TYPES = ("train", "validation", "test")
 
 
 @row("must", "tasks-and-splits", "Accessing Splits", "`GET /{env_name}/splits` answers an array of objects")
-async def split_001(at: Place) -> None:
+async def _split_001(at: Place) -> None:
     answer = await at.splits_answer()
     require(all(isinstance(one, dict) for one in array(answer)), "a split is no object", answer)
 
 
 @row("must", "data-types", "Split", "`name` of a split is a string that is not empty")
-async def split_002(at: Place) -> None:
+async def _split_002(at: Place) -> None:
     answer = await at.splits_answer()
     for one in array(answer):
         name = one.get("name") if isinstance(one, dict) else None
@@ -27,7 +27,7 @@ async def split_002(at: Place) -> None:
 
 
 @row("must", "data-types", "Split", "`type` of a split is train, validation or test")
-async def split_003(at: Place) -> None:
+async def _split_003(at: Place) -> None:
     answer = await at.splits_answer()
     for one in array(answer):
         kind = one.get("type") if isinstance(one, dict) else None
@@ -35,7 +35,7 @@ async def split_003(at: Place) -> None:
 
 
 @row("should", "tasks-and-splits", "What is a split?", "the name of a split names one split: none is listed twice")
-async def split_004(at: Place) -> None:
+async def _split_004(at: Place) -> None:
     answer = await at.splits_answer()
     names = [one.get("name") for one in array(answer) if isinstance(one, dict)]
     require(len(set(map(str, names))) == len(names), "a split is listed twice", answer)
@@ -48,29 +48,29 @@ async def split_004(at: Place) -> None:
     "the bare names train, validation and test get the type of their name",
     probe=True,
 )
-async def split_005(at: Place) -> None:
+async def _split_005(at: Place) -> None:
     for name in TYPES:
         await _has_type(at, name, name)
 
 
 @row("must", "tasks-and-splits", "Custom Splits", "every other bare name gets the type validation", probe=True)
-async def split_006(at: Place) -> None:
+async def _split_006(at: Place) -> None:
     await _has_type(at, "holdout", "validation")
 
 
 @row("must", "tasks-and-splits", "Custom Splits", "a split that says its type keeps it", probe=True)
-async def split_007(at: Place) -> None:
+async def _split_007(at: Place) -> None:
     await _has_type(at, "hard", "test")
 
 
 @row("should", "tasks-and-splits", "Splits", "there is at least one split")
-async def split_008(at: Place) -> None:
+async def _split_008(at: Place) -> None:
     answer = await at.splits_answer()
     require(array(answer), "the list of splits is empty", answer)
 
 
 @row("should", "task-api", "Two rules that are easy to miss", "the splits are the same when asked for again")
-async def split_009(at: Place) -> None:
+async def _split_009(at: Place) -> None:
     again = await at.get("splits")
     require(array(again) == array(await at.splits_answer()), "the splits have changed", again)
 

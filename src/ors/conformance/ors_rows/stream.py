@@ -18,7 +18,7 @@ SILENCE_S = 11.0
 
 
 @row("should", "clients", "Order of events", "the first event is `task_id`, once")
-async def stream_001(at: Place) -> None:
+async def _stream_001(at: Place) -> None:
     for call, stream in await _streams(at):
         names = [event.name for event in stream.events]
         require(
@@ -27,7 +27,7 @@ async def stream_001(at: Place) -> None:
 
 
 @row("must", "data-types", "RunToolOutput", "there is one `end` or one `error`, and nothing after it")
-async def stream_002(at: Place) -> None:
+async def _stream_002(at: Place) -> None:
     for call, stream in await _streams(at):
         names = [event.name for event in stream.events]
         lasts = [name for name in names if name in ("end", "error")]
@@ -37,14 +37,14 @@ async def stream_002(at: Place) -> None:
 @row(
     "should", "clients", "Order of events", "events are named `task_id`, `chunk`, `end` and `error`, and no others come"
 )
-async def stream_003(at: Place) -> None:
+async def _stream_003(at: Place) -> None:
     for call, stream in await _streams(at):
         names = [event.name for event in stream.events if event.name not in ("task_id", "chunk", "end", "error")]
         require(not names, f"there are events named {_shown(names)}", call.answer)
 
 
 @row("should", "clients", "Result pieces", "no piece of a result starts with white space: both clients drop it there")
-async def stream_004(at: Place) -> None:
+async def _stream_004(at: Place) -> None:
     for call, stream in await _streams(at):
         for event in stream.named("chunk", "end"):
             for line in event.data:
@@ -52,13 +52,13 @@ async def stream_004(at: Place) -> None:
 
 
 @row("should", "clients", "Result pieces", "no line is longer than 128 KiB, where the reader of both clients gives up")
-async def stream_005(at: Place) -> None:
+async def _stream_005(at: Place) -> None:
     for call, stream in await _streams(at):
         require(stream.longest_line < MAX_LINE, f"a line has {stream.longest_line} bytes", call.answer)
 
 
 @row("must", "events", "9.2.5 Parsing an event stream", "the stream is UTF-8")
-async def stream_006(at: Place) -> None:
+async def _stream_006(at: Place) -> None:
     for call, stream in await _streams(at):
         require(not stream.not_utf8, "a line is no UTF-8", call.answer)
 
@@ -69,7 +69,7 @@ async def stream_006(at: Place) -> None:
     "9.2.5 Parsing an event stream",
     "each line is a known field with a colon, or a comment: both clients fail on others",
 )
-async def stream_007(at: Place) -> None:
+async def _stream_007(at: Place) -> None:
     for call, stream in await _streams(at):
         require(not stream.odd_lines, f"there is a line {(stream.odd_lines or [''])[0]!r}", call.answer)
 
@@ -80,13 +80,13 @@ async def stream_007(at: Place) -> None:
     "9.2.6 Interpreting an event stream",
     "the last event ends in an empty line: without it no reader sees the event",
 )
-async def stream_008(at: Place) -> None:
+async def _stream_008(at: Place) -> None:
     for call, stream in await _streams(at):
         require(not stream.unfinished, "the stream ends within an event", call.answer)
 
 
 @row("should", "clients", "Order of events", "the stream is closed after its last event")
-async def stream_009(at: Place) -> None:
+async def _stream_009(at: Place) -> None:
     for call, stream in await _streams(at):
         ended = stream.first("end") or stream.first("error")
         if ended is not None:
@@ -103,7 +103,7 @@ async def stream_009(at: Place) -> None:
     probe=True,
     background=True,
 )
-async def stream_010(at: Place) -> None:
+async def _stream_010(at: Place) -> None:
     call = await _slow(at)
     event = call.events().first("task_id")
     require(event is not None, "there is no `task_id`", call.answer)
@@ -119,7 +119,7 @@ async def stream_010(at: Place) -> None:
     probe=True,
     background=True,
 )
-async def stream_011(at: Place) -> None:
+async def _stream_011(at: Place) -> None:
     call = await _slow(at)
     call.events()
     times = [0.0, *(at_s for at_s, _ in call.answer.pieces), call.answer.end_s]
@@ -135,13 +135,13 @@ async def stream_011(at: Place) -> None:
     probe=True,
     background=True,
 )
-async def stream_012(at: Place) -> None:
+async def _stream_012(at: Place) -> None:
     call = await _slow(at)
     require(call.text() == "done", "this is another result", call.answer)
 
 
 @row("should", "events", "9.2.7 Authoring notes", "the content type of a stream names no other encoding than UTF-8")
-async def stream_013(at: Place) -> None:
+async def _stream_013(at: Place) -> None:
     for call, _ in await _streams(at):
         kind = call.answer.header("content-type").lower().replace(" ", "").replace('"', "")
         require("charset=" not in kind or "charset=utf-8" in kind, f"the content type is {kind!r}", call.answer)

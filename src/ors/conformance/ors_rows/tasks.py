@@ -18,19 +18,19 @@ NO_SPLIT = "no-such-split"
     "Accessing Tasks",
     "`POST /{env_name}/tasks` answers an object whose `tasks` is an array",
 )
-async def task_001(at: Place) -> None:
+async def _task_001(at: Place) -> None:
     array(await at.listing_answer(), "tasks")
 
 
 @row("must", "data-types", "Task", "a task is a JSON object")
-async def task_002(at: Place) -> None:
+async def _task_002(at: Place) -> None:
     answer = await at.listing_answer()
     for index, task in enumerate(array(answer, "tasks")):
         require(isinstance(task, dict), f"task {index} is no object", answer)
 
 
 @row("must", "data-types", "Discovery Flow", "the answer of `/tasks` has `env_name`, the environment that was asked")
-async def task_003(at: Place) -> None:
+async def _task_003(at: Place) -> None:
     answer = await at.listing_answer()
     name = object_of(answer, "env_name")["env_name"]
     require(isinstance(name, str) and name.lower() == at.env.lower(), f"`env_name` is {str(name)[:80]!r}", answer)
@@ -42,7 +42,7 @@ async def task_003(at: Place) -> None:
     "HTTP Routes",
     "`POST /{env_name}/num_tasks` answers an object whose `num_tasks` is a whole number from 0",
 )
-async def task_004(at: Place) -> None:
+async def _task_004(at: Place) -> None:
     answer = await at.count_answer()
     if answer.status == 501:
         raise NotApplicable("the environment does not count its tasks")
@@ -55,7 +55,7 @@ async def task_004(at: Place) -> None:
 
 
 @row("must", "tasks-and-splits", "Accessing Tasks", "`num_tasks` is the number of tasks that the split has")
-async def task_005(at: Place) -> None:
+async def _task_005(at: Place) -> None:
     tasks, count = await at.listing(), await at.count()
     answer = await at.listing_answer()
     if object_of(answer).get("truncated") is True:
@@ -65,7 +65,7 @@ async def task_005(at: Place) -> None:
 
 
 @row("must", "data-types", "GetTask", "`POST /{env_name}/task` answers an object whose `task` is the task")
-async def task_006(at: Place) -> None:
+async def _task_006(at: Place) -> None:
     await at.count()
     answer = await at.task_answer(0)
     if answer.status == 501:
@@ -74,7 +74,7 @@ async def task_006(at: Place) -> None:
 
 
 @row("must", "tasks-and-splits", "Accessing Tasks", "the task at an index is the one at that place of the list")
-async def task_007(at: Place) -> None:
+async def _task_007(at: Place) -> None:
     tasks = await at.listing()
     if not tasks:
         raise NotApplicable("the split is empty")
@@ -86,49 +86,49 @@ async def task_007(at: Place) -> None:
 
 
 @row("must", "tasks-and-splits", "Accessing Tasks", "`/tasks` answers 400 for a split that there is not")
-async def task_008(at: Place) -> None:
+async def _task_008(at: Place) -> None:
     answer = await at.post("tasks", {"split": NO_SPLIT})
     refused(answer, 400)
 
 
 @row("must", "tasks-and-splits", "Accessing Tasks", "`/num_tasks` answers 400 for a split that there is not")
-async def task_009(at: Place) -> None:
+async def _task_009(at: Place) -> None:
     refused(await at.post("num_tasks", {"split": NO_SPLIT}), 400)
 
 
 @row("must", "tasks-and-splits", "Accessing Tasks", "`/task` answers 400 for a split that there is not")
-async def task_010(at: Place) -> None:
+async def _task_010(at: Place) -> None:
     refused(await at.post("task", {"split": NO_SPLIT, "index": 0}), 400)
 
 
 @row("must", "data-types", "ListTasks", "`split` is required in the body of `/tasks`")
-async def task_011(at: Place) -> None:
+async def _task_011(at: Place) -> None:
     refused(await at.post("tasks", {}))
 
 
 @row("must", "data-types", "NumTasks", "`split` is required in the body of `/num_tasks`")
-async def task_012(at: Place) -> None:
+async def _task_012(at: Place) -> None:
     refused(await at.post("num_tasks", {}))
 
 
 @row("must", "data-types", "GetTask", "`split` is required in the body of `/task`")
-async def task_013(at: Place) -> None:
+async def _task_013(at: Place) -> None:
     refused(await at.post("task", {"index": 0}))
 
 
 @row("must", "data-types", "GetTask", "`index` is required in the body of `/task`")
-async def task_014(at: Place) -> None:
+async def _task_014(at: Place) -> None:
     refused(await at.post("task", {"split": await at.split()}))
 
 
 @row("should", "data-types", "Input Validation", "`split` of another type than a string is refused")
-async def task_015(at: Place) -> None:
+async def _task_015(at: Place) -> None:
     for route, more in (("tasks", {}), ("num_tasks", {}), ("task", {"index": 0})):
         refused(await at.post(route, {"split": 7, **more}))
 
 
 @row("should", "data-types", "Input Validation", "`index` of another type than a number is refused")
-async def task_016(at: Place) -> None:
+async def _task_016(at: Place) -> None:
     split = await at.split()
     refused(await at.post("task", {"split": split, "index": "first"}))
     refused(await at.post("task", {"split": split, "index": None}))
@@ -136,7 +136,7 @@ async def task_016(at: Place) -> None:
 
 
 @row("should", "task-api", "Error semantics", "an index past the end is answered with 400")
-async def task_017(at: Place) -> None:
+async def _task_017(at: Place) -> None:
     answer = await at.post("task", {"split": await at.split(), "index": await at.count()})
     if answer.status == 501:
         raise NotApplicable("the environment does not pick tasks by index")
@@ -144,7 +144,7 @@ async def task_017(at: Place) -> None:
 
 
 @row("should", "task-api", "Implementing It", "an index below 0 is answered with 400")
-async def task_018(at: Place) -> None:
+async def _task_018(at: Place) -> None:
     await at.count()
     answer = await at.post("task", {"split": await at.split(), "index": -1})
     if answer.status == 501:
@@ -158,7 +158,7 @@ async def task_018(at: Place) -> None:
     "Accessing Tasks",
     "`POST /{env_name}/get_task` answers as `/task` does (the two pages name it differently)",
 )
-async def task_019(at: Place) -> None:
+async def _task_019(at: Place) -> None:
     await at.count()
     answer = await at.post("get_task", {"split": await at.split(), "index": 0})
     require(
@@ -169,7 +169,7 @@ async def task_019(at: Place) -> None:
 
 
 @row("should", "clients", "/task", "the answer of `/task` has `env_name`: the client of openreward needs it")
-async def task_020(at: Place) -> None:
+async def _task_020(at: Place) -> None:
     await at.count()
     answer = await at.task_answer(0)
     name = object_of(answer, "task", "env_name")["env_name"]
@@ -179,7 +179,7 @@ async def task_020(at: Place) -> None:
 @row(
     "should", "task-api", "Two rules that are easy to miss", "asking for a task or for the count again changes neither"
 )
-async def task_021(at: Place) -> None:
+async def _task_021(at: Place) -> None:
     split, count = await at.split(), await at.count()
     first = object_of(await at.task_answer(0), "task")["task"]
     again = await at.post("task", {"split": split, "index": 0})
@@ -194,14 +194,14 @@ async def task_021(at: Place) -> None:
     "Two rules that are easy to miss",
     "the list has the same tasks in the same order when asked for again",
 )
-async def task_022(at: Place) -> None:
+async def _task_022(at: Place) -> None:
     tasks = await at.listing()
     again = await at.post("tasks", {"split": await at.split()})
     require(array(again, "tasks") == tasks, "the list has changed", again)
 
 
 @row("should", "task-api", "Error semantics", "what an environment cannot do with its tasks is answered with 501")
-async def task_023(at: Place) -> None:
+async def _task_023(at: Place) -> None:
     split = await at.split()
     answers = [await at.count_answer(), await at.task_answer(0)]
     if all(answer.status == 200 for answer in answers):
@@ -222,7 +222,7 @@ async def task_023(at: Place) -> None:
     "The Short Answer",
     "tasks are found without a session: no request about them needs a session's id",
 )
-async def task_024(at: Place) -> None:
+async def _task_024(at: Place) -> None:
     for ask in (at.splits_answer, at.count_answer, lambda: at.task_answer(0)):
         answer = await ask()
         require(answer.problem is None, str(answer.problem), answer)
@@ -231,7 +231,7 @@ async def task_024(at: Place) -> None:
 
 
 @row("must", "tasks-and-splits", "Accessing Tasks", "tasks of every split are told, not only of the first")
-async def task_025(at: Place) -> None:
+async def _task_025(at: Place) -> None:
     for split in (await at.splits())[1:4]:
         answer = await at.post("num_tasks", {"split": split})
         if answer.status == 501:

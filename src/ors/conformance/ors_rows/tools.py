@@ -12,24 +12,24 @@ row = TOOL.row
 
 
 @row("must", "data-types", "ListToolsOutput", "`GET /{env_name}/tools` answers an object whose `tools` is an array")
-async def tool_001(at: Place) -> None:
+async def _tool_001(at: Place) -> None:
     array(await at.tools_answer(), "tools")
 
 
 @row("must", "data-types", "ToolSpec", "`name` of a tool is a string that is not empty")
-async def tool_002(at: Place) -> None:
+async def _tool_002(at: Place) -> None:
     await _each(
         at, lambda spec: isinstance(spec.get("name"), str) and spec["name"], "`name` is no string with characters"
     )
 
 
 @row("must", "data-types", "ToolSpec", "`description` of a tool is a string")
-async def tool_003(at: Place) -> None:
+async def _tool_003(at: Place) -> None:
     await _each(at, lambda spec: isinstance(spec.get("description"), str), "`description` is no string")
 
 
 @row("must", "data-types", "ToolSpec", "`input_schema` is always there, an object or null")
-async def tool_004(at: Place) -> None:
+async def _tool_004(at: Place) -> None:
     await _each(at, lambda spec: "input_schema" in spec, "`input_schema` is missing")
     await _each(
         at,
@@ -39,7 +39,7 @@ async def tool_004(at: Place) -> None:
 
 
 @row("must", "data-types", "ToolSpec", "`input_schema` is a valid JSON Schema")
-async def tool_005(at: Place) -> None:
+async def _tool_005(at: Place) -> None:
     answer = await at.tools_answer()
     for spec in await at.tools():
         if spec.get("input_schema") is not None:
@@ -48,7 +48,7 @@ async def tool_005(at: Place) -> None:
 
 
 @row("should", "data-types", "ToolCall", "`input_schema` describes an object, as the input of a call is one")
-async def tool_006(at: Place) -> None:
+async def _tool_006(at: Place) -> None:
     answer = await at.tools_answer()
     for spec in await at.tools():
         schema = spec.get("input_schema")
@@ -61,7 +61,7 @@ async def tool_006(at: Place) -> None:
 
 
 @row("must", "data-types", "ToolSpec", "the name of a tool names one tool: none is listed twice")
-async def tool_007(at: Place) -> None:
+async def _tool_007(at: Place) -> None:
     names = [spec["name"] for spec in await at.tools()]
     twice = next((name for name in names if names.count(name) > 1), None)
     require(twice is None, f"{twice!r} is listed twice", await at.tools_answer())
@@ -73,13 +73,13 @@ async def tool_007(at: Place) -> None:
     "ToolSpec",
     "a tool has the keys `name`, `description` and `input_schema` and no others: both clients refuse more",
 )
-async def tool_008(at: Place) -> None:
+async def _tool_008(at: Place) -> None:
     known = {"name", "description", "input_schema"}
     await _each(at, lambda spec: set(spec) <= known, "there are more keys than the three")
 
 
 @row("must", "data-types", "ToolSpec", "a tool that takes no parameters is listed with null", probe=True)
-async def tool_009(at: Place) -> None:
+async def _tool_009(at: Place) -> None:
     specs = {spec["name"]: spec for spec in await at.tools()}
     require(
         "nothing" in specs and specs["nothing"].get("input_schema") is None,
@@ -89,13 +89,13 @@ async def tool_009(at: Place) -> None:
 
 
 @row("must", "data-types", "ToolSpec", "a tool that is listed with null is called with an empty input", probe=True)
-async def tool_010(at: Place) -> None:
+async def _tool_010(at: Place) -> None:
     call = await at.probed("nothing")
     require(call.text() == "nothing", "another tool answered", call.answer)
 
 
 @row("must", "data-types", "Episode Invariants", "a tool is called by the name that the list has")
-async def tool_011(at: Place) -> None:
+async def _tool_011(at: Place) -> None:
     call = await at.a_call()
     result = call.result() if call.stream and not call.stream.first("error") else {}
     unknown = isinstance(result, dict) and (
@@ -105,7 +105,7 @@ async def tool_011(at: Place) -> None:
 
 
 @row("must", "data-types", "Episode Invariants", "a name that the list does not have runs nothing")
-async def tool_012(at: Place) -> None:
+async def _tool_012(at: Place) -> None:
     call = await at.call(await at.shared(), "no_such_tool", {})
     call.must_not_succeed("there is no tool of this name")
 
@@ -116,7 +116,7 @@ async def tool_012(at: Place) -> None:
     "/task_tools",
     "`GET /{env_name}/task_tools` answers the tools of a session, as `/tools` has them and perhaps more",
 )
-async def tool_013(at: Place) -> None:
+async def _tool_013(at: Place) -> None:
     answer = await at.get("task_tools", (await at.shared()).sid)
     found = {spec.get("name") for spec in array(answer, "tools") if isinstance(spec, dict)}
     missing = {spec["name"] for spec in await at.tools()} - found
@@ -124,7 +124,7 @@ async def tool_013(at: Place) -> None:
 
 
 @row("should", "task-api", "Two rules that are easy to miss", "the tools are the same when asked for again")
-async def tool_014(at: Place) -> None:
+async def _tool_014(at: Place) -> None:
     again = await at.get("tools")
     require(
         object_of(again, "tools")["tools"] == object_of(await at.tools_answer(), "tools")["tools"],
@@ -134,7 +134,7 @@ async def tool_014(at: Place) -> None:
 
 
 @row("should", "data-types", "ToolSpec", "an input can be made from the schema of each tool")
-async def tool_015(at: Place) -> None:
+async def _tool_015(at: Place) -> None:
     specs = await at.tools()
     if not specs:
         raise NotApplicable("the environment has no tools")
