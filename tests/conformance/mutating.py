@@ -178,9 +178,12 @@ class Mutator:
     def __init__(self, app: Any) -> None:
         self._app = app
         self._states: dict[str, dict[str, Any]] = {}
+        self.faulty_for_all = ""
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         named = dict(scope.get("headers", [])).get(b"x-fault", b"").decode() if scope["type"] == "http" else ""
+        if scope["type"] == "http":
+            named = named or self.faulty_for_all
         if not named:
             await self._app(scope, receive, send)
             return

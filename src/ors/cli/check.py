@@ -134,13 +134,21 @@ def _run(url: str, rows: Sequence[Row], protocol: str, key: str | None, options:
         task = asyncio.ensure_future(
             check_server(url, rows, protocol=protocol, headers={"X-API-Key": key} if key else None, **options)
         )
+        told = []
+
+        def stop() -> None:
+            told.append(True)
+            task.cancel()
+
         loop = asyncio.get_running_loop()
         with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
             # sessions are deleted first, as after Ctrl-C
-            loop.add_signal_handler(signal.SIGTERM, task.cancel)
+            loop.add_signal_handler(signal.SIGTERM, stop)
         try:
             return await task
         except asyncio.CancelledError:
+            if not told:
+                raise
             raise CommandFailed("the check was told to stop; the sessions that it opened are deleted") from None
         finally:
             with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
