@@ -117,7 +117,7 @@ def _drawn(screen: Console, raw: bytes | None) -> Text | None:
     try:
         picture = picture.convert("RGBA")
         scale = min(columns / picture.width, 2 * _MOST_ROWS / picture.height, 1.0)
-        width, height = max(1, round(picture.width * scale)), max(2, round(picture.height * scale) // 2 * 2)
+        width, height = max(1, round(picture.width * scale)), (max(1, round(picture.height * scale)) + 1) // 2 * 2
         picture = picture.resize((width, height))
     except Exception:
         return None

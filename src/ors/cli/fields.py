@@ -47,12 +47,15 @@ class Field:
         plain = _resolved(whole, root)
         options = plain.get("anyOf") or plain.get("oneOf")
         nullable = False
+        checked = whole
         if isinstance(options, list):
             others = [_resolved(option, root) for option in options if isinstance(option, Mapping)]
             real = [option for option in others if option.get("type") != "null"]
             nullable = len(real) < len(others)
             if len(real) == 1:
-                plain = {**plain, **real[0], **{key: plain[key] for key in ("description", "default") if key in plain}}
+                kept = {key: value for key, value in plain.items() if key not in ("anyOf", "oneOf")}
+                plain = {**kept, **real[0], **{key: kept[key] for key in ("description", "default") if key in kept}}
+                checked = plain  # what is wrong with a value is said of the one thing that it can be
         kind = plain.get("type")
         if isinstance(kind, list):
             nullable = nullable or "null" in kind
@@ -65,7 +68,7 @@ class Field:
         elif kind not in _KINDS:
             kind = "json"
         definitions = {key: root[key] for key in ("$defs", "definitions") if key in root}
-        return cls(name, kind, plain, {**definitions, **whole}, required, nullable)
+        return cls(name, kind, plain, {**definitions, **checked}, required, nullable)
 
     @property
     def choices(self) -> list[Any]:
