@@ -38,7 +38,8 @@ class Field:
             return None
         if not properties and schema.get("additionalProperties", True) is not False and "properties" not in schema:
             return None
-        required = schema.get("required", ())
+        listed = schema.get("required")
+        required = listed if isinstance(listed, list) else ()
         return [cls._of(name, part, root, name in required) for name, part in properties.items()]
 
     @classmethod
