@@ -129,7 +129,7 @@ def load(package: Any) -> SimpleNamespace:
             if action.message == "nan":
                 return Echoed(message="nan", seen={"value": float("nan"), "values": [float("inf"), 1.5]})
             if action.message == "odd":
-                return Echoed(message="odd", seen={"set": {1}, "tuple": (1, 2), "way": Way.UP, 3: b"bytes"})
+                return Echoed(message="odd", seen={"set": {1}, "tuple": (1, 2), "way": Way.UP, "raw": b"bytes"})
             if action.message == "invalid":
                 Echoed(message=None)
             rewards = {"true": True, "three": 3, "half": 0.5, "none": None}

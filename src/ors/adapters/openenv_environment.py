@@ -5,11 +5,11 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Callable
-from typing import Any, Literal, get_args, get_type_hints
+from typing import Any, Literal, get_args
 
 from ors.adapters.explain import ErrorDetail
 from ors.adapters.openenv.episode import OpenEnvEpisode
-from ors.adapters.openenv.factory import Factory, Shape, is_base
+from ors.adapters.openenv.factory import Factory, Shape, annotation, is_base
 from ors.adapters.openenv.tasks import METHODS, OpenEnvTasks
 from ors.adapters.openenv.wire import mcp_action_types
 from ors.core.failures import Failure, failure
@@ -29,7 +29,8 @@ class OpenEnvOffering:
 
     env: what makes an environment, each time a new one. max_concurrent: the most sessions at once; see `max_sessions`.
     strict_reset: keys that `reset` does not take are refused; else they are left out, and the log and the `notes` of
-    the outcome name them (`dropped`, and under `accepted` what would have been taken).
+    the outcome name them (`dropped`, and under `accepted` what would have been taken). mode: which tools there are of
+    those that are registered for one mode only.
     """
 
     def __init__(
@@ -43,6 +44,7 @@ class OpenEnvOffering:
         strict_reset: bool = False,
         state_cls: Any = None,
         reset_observation_cls: Any = None,
+        mode: Literal["simulation", "production"] = "simulation",
         errors: ErrorDetail = "exception",
     ) -> None:
         self.factory = Factory(env)
@@ -53,6 +55,7 @@ class OpenEnvOffering:
         self.reset_observation_model = reset_observation_cls or observation_cls
         self.state_model = state_cls or _hinted_state(self.factory.cls)
         self.strict_reset = strict_reset
+        self.mode = mode
         self.errors = errors
         self.mcp = mcp_action_types(action_cls)
         self.name = name or self.factory.name
@@ -179,10 +182,7 @@ def _hinted(cls: type | None, place: int, name: str) -> Any:
             if len(arguments) == 3 and hasattr(arguments[place], "model_validate"):
                 return arguments[place]
     for method in ("step", "step_async"):
-        try:
-            hint = get_type_hints(getattr(cls, method)).get(name)
-        except Exception:  # annotations that cannot be read say nothing
-            hint = None
+        hint = annotation(getattr(cls, method, None), name)
         if hasattr(hint, "model_validate"):
             return hint
     what = "actions" if name == "action" else "observations"
@@ -195,14 +195,8 @@ def _hinted(cls: type | None, place: int, name: str) -> Any:
 def _hinted_state(cls: type | None) -> Any:
     """The model of states, where the class says what it is."""
     state = inspect.getattr_static(cls, "state", None) if cls is not None else None
-    if isinstance(state, property):
-        try:
-            hint = get_type_hints(state.fget).get("return")
-        except Exception:
-            hint = None
-        if hasattr(hint, "model_json_schema"):
-            return hint
-    return None
+    hint = annotation(state.fget, "return") if isinstance(state, property) else None
+    return hint if hasattr(hint, "model_json_schema") else None
 
 
 def _schema(model: Any) -> dict[str, Any]:

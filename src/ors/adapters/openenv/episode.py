@@ -64,6 +64,8 @@ class OpenEnvEpisode:
             return failure("setup_failed", words, ran="yes")
         self._owed.append(env)
         self._env, self._shape = env, self._offering.shape(type(env))
+        if self._shape.is_mcp:
+            env._mode = self._offering.mode  # which of its tools there are
         if self._closed:  # given up while it was made; cut code goes on on no other loop
             released = self._release()
             return asyncio.run(released) if inspect.iscoroutine(released) else released
@@ -121,7 +123,11 @@ class OpenEnvEpisode:
                 return failure("invalid_input", words or type(exc).__name__)
             return method(read, **keywords)
 
-        work = self._work(shape.step_method, call, None)
+        name = shape.step_method
+        if shape.steps_aside and not offering.mcp[1]:
+            word = action.get("type") if isinstance(action, dict) else None
+            name = name if word in ("list_tools", "call_tool") else "_step_impl"
+        work = self._work(name, call, None)
         if timeout_s is not None:
             # an environment that looks to the time itself comes first
             told = "timeout_s" in keywords
@@ -149,12 +155,12 @@ class OpenEnvEpisode:
             return await outcome if inspect.isawaitable(outcome) else outcome
 
         is_async = name.endswith("_async")
-        return Work(run_async if is_async else run, label=name.removesuffix("_async"), is_async=is_async)
+        return Work(run_async if is_async else run, label=_label(name), is_async=is_async)
 
     def _observed(self, name: str, value: Any, notes: dict[str, Any] | None) -> Any:
         if isinstance(value, Failure):
             return value
-        outcome = observed(name.removesuffix("_async"), value, self._non_finite)
+        outcome = observed(_label(name), value, self._non_finite)
         if notes is not None and isinstance(outcome, StepOutcome):
             return StepOutcome(outcome.observation, outcome.reward, outcome.done, outcome.metadata, notes)
         return outcome
@@ -169,8 +175,7 @@ class OpenEnvEpisode:
             return self._raised("state", exc)
 
     def _raised(self, name: str, exc: BaseException) -> Failure:
-        label = name.removesuffix("_async")
-        return failure("tool_failed", said(exc, self._offering.errors, f"{label} failed"), ran="yes")
+        return failure("tool_failed", said(exc, self._offering.errors, f"{_label(name)} failed"), ran="yes")
 
     # The end
 
@@ -211,6 +216,10 @@ class OpenEnvEpisode:
         except BaseException as exc:
             return self._raised("close", exc)
         return Document(b"{}")
+
+
+def _label(method: str) -> str:
+    return "step" if method == "_step_impl" else method.removesuffix("_async")
 
 
 _NOT_MADE = failure("internal", "the environment was not made")

@@ -8,13 +8,14 @@ import logging
 import threading
 import typing
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
 
 from ors.errors import AuthoringError
 
-__all__ = ["BASES", "Factory", "Shape"]
+__all__ = ["BASES", "Factory", "Shape", "annotation", "is_base"]
 
 logger = logging.getLogger("ors.server")
 
@@ -25,7 +26,8 @@ BASES = frozenset(["ors.openenv.environment", "openenv.core.env_server.interface
 class Shape(msgspec.Struct, frozen=True):
     """How the methods of a class of environments are called.
 
-    reset, step: the names they take; None for any. keywords: the names that `reset` takes for certain.
+    reset, step: the names they take; None for any. reset_keywords: the names that `reset` takes for certain. is_mcp:
+    it has tools of its own. steps_aside: what is not about these tools it does in `_step_impl`, which is synchronous.
     """
 
     reset_method: str
@@ -34,6 +36,7 @@ class Shape(msgspec.Struct, frozen=True):
     step_method: str
     step: frozenset[str] | None
     is_mcp: bool
+    steps_aside: bool
 
     @classmethod
     def of(cls, env: type) -> Shape:
@@ -42,7 +45,9 @@ class Shape(msgspec.Struct, frozen=True):
         step_method = "step_async" if _overrides(env, "step_async") else "step"
         reset, keywords = _accepted(getattr(env, reset_method))
         step, _ = _accepted(getattr(env, step_method))
-        return cls(reset_method, reset, keywords, step_method, step, _is_mcp(env))
+        is_mcp = hasattr(env, "mcp_session") and callable(getattr(env, "_step_impl", None))
+        aside = is_mcp and _home(env, "step_async").__name__ == "MCPEnvironment"
+        return cls(reset_method, reset, keywords, step_method, step, is_mcp, aside)
 
 
 class Factory:
@@ -86,16 +91,27 @@ def is_base(cls: type) -> bool:
     return cls.__name__ == "Environment" and cls.__module__ in BASES
 
 
+def annotation(function: Any, name: str) -> Any:
+    """What a function says the type of a parameter is, or of its result; None where it cannot be known."""
+    hints = getattr(function, "__annotations__", {})
+    if not isinstance(hints, dict) or name not in hints:
+        return None
+    one = SimpleNamespace(__annotations__={name: hints[name]})  # the others may be names that nobody knows
+    try:
+        return typing.get_type_hints(one, globalns=getattr(function, "__globals__", {}))[name]
+    except Exception:
+        return None
+
+
+def _home(env: type, name: str) -> type:
+    """The class that a class has an attribute from; `object` where it has none."""
+    return next((base for base in env.__mro__ if name in vars(base)), object)
+
+
 def _overrides(env: type, name: str) -> bool:
     """Whether a class has a method that is not the one of the base, which calls the synchronous method."""
-    for base in env.__mro__:
-        if name in vars(base):
-            return not is_base(base)
-    return False
-
-
-def _is_mcp(env: type) -> bool:
-    return hasattr(env, "mcp_session") and hasattr(env, "_step_impl")
+    home = _home(env, name)
+    return home is not object and not is_base(home)
 
 
 def _accepted(method: Any) -> tuple[frozenset[str] | None, tuple[str, ...]]:
@@ -111,11 +127,9 @@ def _accepted(method: Any) -> tuple[frozenset[str] | None, tuple[str, ...]]:
 
 def _returned(make: Any) -> type | None:
     """The class that a function says it returns."""
-    try:
-        hint = typing.get_type_hints(make).get("return")
-    except Exception:
-        return None
-    return hint if isinstance(hint, type) and not is_base(hint) and hint.__name__ != "MCPEnvironment" else None
+    hint = annotation(make, "return")
+    plays = isinstance(hint, type) and hasattr(hint, "reset") and hasattr(hint, "step")
+    return hint if plays and not is_base(hint) and hint.__name__ != "MCPEnvironment" else None
 
 
 def _made(make: Callable[[], Any], name: str) -> type | None:
