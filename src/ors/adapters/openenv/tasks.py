@@ -15,7 +15,7 @@ from typing import Any
 from ors.adapters.openenv.wire import jsonable, said, task_of
 from ors.core.failures import Failure, failure
 from ors.core.ports import Document, RunWork, TaskQuery, TaskRef, Work
-from ors.jsontext import JSONValueError, dump
+from ors.jsontext import JSONValueError, dump, load
 
 __all__ = ["METHODS", "OpenEnvTasks"]
 
@@ -51,7 +51,7 @@ class OpenEnvTasks:
     async def resolve(self, ref: TaskRef, run: RunWork) -> Any:
         if (wrong := await self._check_split(ref.split, run)) is not None:
             return wrong
-        return await self._get(ref, run, task_of)
+        return await self._get(ref, run, _data)
 
     async def stream(self, split: str, run: RunWork) -> AsyncIterator[bytes | Failure]:
         if (wrong := await self._check_split(split, run)) is not None:
@@ -229,6 +229,11 @@ def _document(task: Any) -> Document | Failure:
         return Document(dump(task_of(task)))
     except (JSONValueError, ValueError) as exc:
         return failure("bad_task", f"the task cannot be JSON: {exc}", ran="yes")
+
+
+def _data(task: Any) -> Any:
+    document = _document(task)
+    return load(document.body) if isinstance(document, Document) else document
 
 
 def _list(tasks: Any, method: str) -> bytes | Failure:
