@@ -174,14 +174,22 @@ async def _(x: Exchange, run: Run) -> None:
         await run(x)
 
 
+after(
+    "CALL-021",
+    CALL,
+    "a cancelled tool is never answered",
+    lambda x: setattr(x, "hang", x.sent["name"] == "cancel"),
+    timeout_s=0.5,
+)
+after("OUTPUT-017", CALL, "no blocks where a tool gave none", output(lambda out: out.update(blocks=[]), tool="empty"))
+after("OUTPUT-018", CALL, "NaN is null", lambda x: x.sent["name"] == "nan" and setattr(x, "result", GOOD))
+
+
 @fault("TOOL-012", "a tool that is not listed runs another")
 async def _(x: Exchange, run: Run) -> None:
     await run(x)
     if x.route == CALL and "no_such_tool" in str(x.sent):
         x.result = GOOD
-
-
-MINE = "trace-"
 
 
 def is_mine(x: Exchange) -> bool:

@@ -309,4 +309,10 @@ after(
     lambda x: x.status == 400 and (setattr(x, "out", b"Invalid split"), x.media_type("text/plain")),
 )
 before("SERVER-006", "splits", "no bare paths", lambda x: x.env or x.answer(404, {"detail": "Not Found"}))
+before(
+    "SERVER-009",
+    "num_tasks",
+    "a body needs a content type",
+    lambda x: b"content-type" in dict(x.scope["headers"]) or x.answer(422, {"detail": "no"}),
+)
 after("SERVER-007", "prompt", "500 for a prompt", becomes(200, 500))

@@ -142,11 +142,15 @@ class Speaker:
         timeout_s: float | None = None,
         until: Callable[[Answer], bool] | None = None,
     ) -> Answer:
-        """Send a request and read its answer; `until` says after each piece whether enough has been read."""
+        """Send a request and read its answer; `until` says after each piece whether enough has been read.
+
+        A header whose value is empty is left out.
+        """
         content = raw if raw is not None else b"" if body is None else json.dumps(body).encode()
         shown = {"Accept": "application/json", **(headers or {})}
         if content:
             shown.setdefault("Content-Type", "application/json")
+        shown = {name: value for name, value in shown.items() if value}
         sent = Sent(method, path, shown, content)
         answer = Answer(sent)
         loop = asyncio.get_running_loop()

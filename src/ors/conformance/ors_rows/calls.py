@@ -189,6 +189,20 @@ CALL.said(
 )
 
 
+@row(
+    "must",
+    "data-types",
+    "Tool Result Types",
+    "a tool that breaks in whatever way is answered: nobody waits for it for ever",
+    probe=True,
+    background=True,
+)
+async def _call_021(at: Place) -> None:
+    async with at.session() as session:
+        call = await at.call(session, "cancel", {}, timeout_s=min(6.0, at.visit.speaker.timeout_s))
+        call.must_not_succeed("the tool broke")
+
+
 async def _of_unknown_tool(at: Place) -> Call:
     return await at.call(await at.shared(), "no_such_tool", {})
 

@@ -142,3 +142,30 @@ OUTPUT.said(
     "`blocks` that a tool returns is not empty, and its reward is a number or none",
     "check_environment; ORS-OUTPUT-002 and ORS-OUTPUT-004 show what a client sees of it",
 )
+
+
+@row(
+    "must",
+    "data-types",
+    "Output Guarantees",
+    "`blocks` is not empty where the tool gave none: there is a block, or the call is refused",
+    probe=True,
+)
+async def _output_017(at: Place) -> None:
+    call = await at.probed("empty")
+    if call.succeeded:
+        require(call.output().get("blocks"), "`blocks` is empty", call.answer)
+    else:
+        call.must_not_succeed("it gave no blocks")
+
+
+@row(
+    "should",
+    "data-types",
+    "Output Guarantees",
+    "a reward that is no number is an error, and not none: nobody would notice",
+    probe=True,
+)
+async def _output_018(at: Place) -> None:
+    call = await at.probed("nan")
+    call.must_not_succeed("its reward is no number")

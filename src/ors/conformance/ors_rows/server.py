@@ -105,6 +105,20 @@ SERVER.said(
 )
 
 
+@row(
+    "should",
+    "tasks-and-splits",
+    "Accessing Tasks",
+    "a body without Content-Type is read as JSON, as in the text's examples",
+)
+async def _server_009(at: Place) -> None:
+    body = {"split": await at.split()}
+    answer = await at.post("num_tasks", body, headers={"Content-Type": ""})
+    if answer.status == 501:
+        raise NotApplicable("the environment does not count its tasks")
+    require("num_tasks" in object_of(answer), "the key 'num_tasks' is missing", answer)
+
+
 async def _looked_at(at: Place) -> list[Answer]:
     """The answers that every run has."""
     answers = [await at.splits_answer(), await at.tools_answer(), await at.count_answer(), await at.task_answer(0)]

@@ -131,6 +131,7 @@ async def _task_015(at: Place) -> None:
 async def _task_016(at: Place) -> None:
     split = await at.split()
     refused(await at.post("task", {"split": split, "index": "first"}))
+    refused(await at.post("task", {"split": split, "index": "0"}))
     refused(await at.post("task", {"split": split, "index": None}))
     refused(await at.post("task", {"split": split, "index": 0.5}))
 

@@ -125,6 +125,24 @@ class ConformanceProbe(Environment):
         raise RuntimeError(params.text)
 
     @tool
+    async def cancel(self) -> ToolOutput:
+        """Break as code does that was cancelled."""
+        self.ran += 1
+        raise asyncio.CancelledError
+
+    @tool
+    async def empty(self) -> ToolOutput:
+        """Give no blocks."""
+        self.ran += 1
+        return ToolOutput(blocks=[])
+
+    @tool
+    async def nan(self) -> ToolOutput:
+        """Give a reward that is no number."""
+        self.ran += 1
+        return ToolOutput(blocks=said("nan"), reward=float("nan"))
+
+    @tool
     async def finish(self, params: Amount) -> ToolOutput:
         """End the episode with a reward."""
         self.ran += 1
