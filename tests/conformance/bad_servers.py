@@ -158,6 +158,10 @@ BAD = {
     "says an empty array": says([]),
     "says an array of objects": says([{"name": "a", "type": "train"}]),
     "says arrays in arrays": says([[[]]]),
+    "says what cannot be written": says(["\ud800", "a\nb", "..", "%2e/", "\x1b[2J", "x" * 3000]),
+    "says objects that cannot be written": says(
+        {"tools": [{"name": "\ud800", "description": "\udfff", "input_schema": None}]}
+    ),
     "says everything at once": says(
         {
             "tools": [{"name": [], "input_schema": {"$ref": "#"}}],

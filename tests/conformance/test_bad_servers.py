@@ -30,9 +30,9 @@ def served() -> Iterator[ServedProbe]:
 def understood(report: Report) -> None:
     assert [(f.row.id, f.reason) for f in report.findings if NOT_UNDERSTOOD in f.reason] == []
     # and what is told of it can be written
-    assert as_json(report)
-    assert as_junit(report)
-    assert as_markdown(report)
+    assert as_json(report).encode()
+    assert as_junit(report).encode()
+    assert as_markdown(report).encode()
 
 
 @pytest.mark.parametrize("name", BAD)
@@ -141,7 +141,23 @@ def test_a_server_that_does_not_delete_in_time_is_told_of(served: ServedProbe) -
     assert any("did not answer when sessions were deleted" in note for note in report.notes)
 
 
-ODD: list[Any] = [None, True, 7, -1.5, "", "text", [], {}, [None], {"a": []}, [[]], "x" * 5000, 2**70, {"": {"": 0}}]
+ODD: list[Any] = [
+    "\ud800",
+    None,
+    True,
+    7,
+    -1.5,
+    "",
+    "text",
+    [],
+    {},
+    [None],
+    {"a": []},
+    [[]],
+    "x" * 5000,
+    2**70,
+    {"": {"": 0}},
+]
 
 
 @fault("TEST", "lies")

@@ -146,12 +146,12 @@ async def _judge(row: Row, place: Place) -> Finding:
     try:
         await row.check(place)
     except Failed as exc:
-        return Finding(row, "fail", str(exc), place.env, exc.answer)
+        return Finding(row, "fail", _writable(str(exc)), place.env, exc.answer)
     except NotApplicable as exc:
-        return Finding(row, "not applicable", str(exc), place.env)
+        return Finding(row, "not applicable", _writable(str(exc)), place.env)
     except Exception as exc:
         # a check that a server can break is ours to mend; the visit goes on all the same
-        return Finding(row, "fail", f"{NOT_UNDERSTOOD}: {type(exc).__name__}: {exc}"[:300], place.env)
+        return Finding(row, "fail", f"{NOT_UNDERSTOOD}: {type(exc).__name__}: {exc!r}"[:300], place.env)
     return Finding(row, "pass", "", place.env)
 
 
@@ -175,8 +175,17 @@ async def _environments(visit: Visit) -> list[str]:
         names = answer.json() if answer.problem is None and answer.status == 200 else []
     except BadJSON:
         names = []
-    usable = [name for name in names if isinstance(name, str) and name] if isinstance(names, list) else []
+    usable = (
+        [name for name in names if isinstance(name, str) and name and _writable(name) == name]
+        if isinstance(names, list)
+        else []
+    )
     return list(dict.fromkeys(usable))
+
+
+def _writable(text: str) -> str:
+    """A text of a server without what is no Unicode text: half a surrogate pair cannot be sent nor written."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def _selected(names: list[str], env: str | None) -> list[str]:
