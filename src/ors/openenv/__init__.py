@@ -1,6 +1,6 @@
 """OpenEnv: environments that are reset and take steps. What their authors write with, their servers and their clients.
 
-The names are those of the `openenv` package, and the small distribution `openenv-on-ors` has them under its import
+The names are those of the `openenv` package, and the small distribution `ors-kit-openenv` has them under its import
 paths. Each is imported when it is first used.
 """
 
@@ -84,6 +84,14 @@ _HOMES = {
         "SessionInfo",
         "State",
     ),
+    "providers": (
+        "ContainerProvider",
+        "DockerSwarmProvider",
+        "KubernetesProvider",
+        "LocalDockerProvider",
+        "RuntimeProvider",
+        "UVProvider",
+    ),
     "rubrics": (
         "ExponentialDiscountingTrajectoryRubric",
         "Gate",
@@ -98,6 +106,7 @@ _HOMES = {
     "serialization": ("deserialize_action", "deserialize_action_with_preprocessing", "serialize_observation"),
     "server": ("HTTPEnvServer", "create_app", "create_fastapi_app"),
     "transforms": ("CompositeTransform", "NullTransform"),
+    "utils": ("convert_to_ws_url", "hf_space_subdomain", "run_async_safely"),
 }
 _HOME_OF = {name: f"ors.openenv.{module}" for module, names in _HOMES.items() for name in names}
 

@@ -1,0 +1,6 @@
+"""What clients return."""
+
+from openenv._names import lazy
+
+__all__ = ["StepResult"]
+__getattr__, __dir__ = lazy(__name__, "ors.openenv", __all__)

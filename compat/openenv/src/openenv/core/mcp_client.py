@@ -1,0 +1,6 @@
+"""Clients of environments with tools."""
+
+from openenv._names import lazy
+
+__all__ = ["MCPClientBase", "MCPToolClient"]
+__getattr__, __dir__ = lazy(__name__, "ors.openenv", __all__)

@@ -1,0 +1,6 @@
+"""Tools for environments; not there yet."""
+
+from openenv._names import lazy
+
+__all__: list[str] = []
+__getattr__, __dir__ = lazy(__name__, "ors.openenv", [], ["GitServerClient", "PyExecutor", "RepoInfo"])
