@@ -173,3 +173,53 @@ def test_environments_of_their_classes_answer_the_same(
     number: int, theirs: list[Any], their_classes_on_ours: list[Any]
 ) -> None:
     assert compared(their_classes_on_ours[number]) == compared(theirs[number])
+
+
+LISTED = """
+import importlib, inspect, json, logging
+logging.disable()
+modules = '''
+    openenv openenv.auto openenv.core openenv.core.client_types openenv.core.containers.runtime openenv.core.env_client
+    openenv.core.env_server openenv.core.env_server.base_transforms openenv.core.env_server.exceptions
+    openenv.core.env_server.http_server openenv.core.env_server.interfaces openenv.core.env_server.mcp_environment
+    openenv.core.env_server.mcp_types openenv.core.env_server.route_config openenv.core.env_server.serialization
+    openenv.core.env_server.types openenv.core.env_server.web_interface openenv.core.generic_client
+    openenv.core.harness openenv.core.llm_client openenv.core.mcp_client openenv.core.rubrics openenv.core.rubrics.base
+    openenv.core.rubrics.containers openenv.core.rubrics.llm_judge openenv.core.rubrics.trajectory
+    openenv.core.sync_client openenv.core.tools openenv.core.utils
+'''
+names = {}
+for path in modules.split():
+    module = importlib.import_module(path)
+    own = [name for name, value in vars(module).items()
+           if not name.startswith("_") and getattr(value, "__module__", None) == path and callable(value)]
+    names[path] = sorted({*own, *getattr(module, "__all__", [])} - {"cli", "core"})
+print(json.dumps(names))
+"""
+LOADED = """
+import importlib, json, sys
+missing = {}
+for path, names in json.load(sys.stdin).items():
+    module = importlib.import_module(path)
+    missing[path] = [name for name in names if name not in dir(module)]
+print(json.dumps({path: names for path, names in missing.items() if names}))
+"""
+
+
+@pytest.mark.timeout(600)
+def test_what_can_be_imported_from_the_package_can_be_imported_from_ours() -> None:
+    named = subprocess.run(
+        [str(peer_python("openenv")), "-c", LISTED], capture_output=True, text=True, env=clean_environ(), timeout=110
+    )
+    assert named.returncode == 0, named.stderr[-2000:]
+    compat = str(ROOT / "compat" / "openenv" / "src")
+    loaded = subprocess.run(
+        [sys.executable, "-c", LOADED],
+        input=named.stdout.splitlines()[-1],
+        capture_output=True,
+        text=True,
+        env=clean_environ(PYTHONPATH=compat),
+        timeout=110,
+    )
+    assert loaded.returncode == 0, loaded.stderr[-2000:]
+    assert json.loads(loaded.stdout) == {}

@@ -3,4 +3,4 @@
 from openenv._names import lazy
 
 __all__ = ["MCPClientBase", "MCPToolClient"]
-__getattr__, __dir__ = lazy(__name__, "ors.openenv", __all__)
+__getattr__, __dir__ = lazy(__name__, "ors.openenv", __all__, ["GenericMCPObservation"])

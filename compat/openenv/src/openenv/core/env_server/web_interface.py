@@ -6,5 +6,8 @@ from ors.openenv.models import EnvironmentMetadata
 
 __all__ = ["EnvironmentMetadata", "load_environment_metadata"]
 __getattr__, __dir__ = lazy(
-    __name__, "ors.openenv", [], ["ActionLog", "EpisodeState", "WebInterfaceManager", "create_web_interface_app"]
+    __name__,
+    "ors.openenv",
+    [],
+    ["ActionLog", "EpisodeState", "WebInterfaceManager", "create_web_interface_app", "get_quick_start_markdown"],
 )
