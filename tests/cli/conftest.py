@@ -55,7 +55,7 @@ def terminal(tmp_path: Path) -> Iterator[Callable[..., Terminal]]:
     running: list[Terminal] = []
 
     def run(*words: str, columns: int = 80, **env: str) -> Terminal:
-        running.append(Terminal(list(words), tmp_path, terminal_environment(clean_environment(**env)), columns))
+        running.append(Terminal(list(words), tmp_path, terminal_environment(clean_environment(), **env), columns))
         return running[-1]
 
     yield run

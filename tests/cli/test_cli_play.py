@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import glob
 import os
 import re
 import shutil
 import signal
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -214,7 +212,7 @@ def test_without_a_terminal_it_plays_what_is_piped_in(ors: Callable[..., object]
     done = subprocess.run(
         [sys.executable, "-m", "ors.cli", "play", "games.py:Sums", "-s", "train", "-i", "1"],
         cwd=tmp_path,
-        env=clean_environment(),
+        env=clean_environment(TMPDIR=str(tmp_path)),
         input="submit\n2\n",
         capture_output=True,
         text=True,
@@ -223,4 +221,4 @@ def test_without_a_terminal_it_plays_what_is_piped_in(ors: Callable[..., object]
     assert (done.returncode, done.stderr) == (0, "")
     assert "Right.\n" in done.stdout
     assert "\x1b" not in done.stdout
-    assert glob.glob(f"{tempfile.gettempdir()}/ors-play-*") == []
+    assert list(tmp_path.glob("ors-play-*")) == []

@@ -51,7 +51,8 @@ def call(
     with reporting(debug=debug):
         from ors.cli.inputs import input_of, object_of, secrets_of
         from ors.cli.picking import pick_environment, pick_split, some_split
-        from ors.cli.places import client_of, ending_in_order, opened
+        from ors.cli.places import client_of, opened
+        from ors.cli.signals import ending_in_order
         from ors.errors import ToolCallError, ToolFailed
 
         if task is not None and split is not None:

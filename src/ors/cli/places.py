@@ -6,12 +6,9 @@ import contextlib
 import logging
 import re
 import secrets
-import signal
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from ors.cli.errors import CommandError, CommandFailed
@@ -19,7 +16,7 @@ from ors.cli.errors import CommandError, CommandFailed
 if TYPE_CHECKING:
     from ors.client import ORS
 
-__all__ = ["Place", "as_url", "client_of", "ending_in_order", "opened"]
+__all__ = ["Place", "as_url", "client_of", "opened"]
 
 _HOST_AND_PORT = re.compile(r"(?:[\w-]+\.)*[\w-]+:\d{1,5}(?:/.*)?")
 
@@ -87,24 +84,6 @@ def client_of(place: Place) -> ORS:
     from ors.client import ORS, Retry
 
     return ORS(place.url, place.api_key, retry=Retry(attempts=2, first=0.2))
-
-
-@contextlib.contextmanager
-def ending_in_order() -> Iterator[None]:
-    """A plain `kill` and a closed terminal end the command as Ctrl-C does: what it has opened is closed."""
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        sys.exit(128 + number)
-
-    before = {}
-    for name in ("SIGTERM", "SIGHUP"):
-        if (number := getattr(signal, name, None)) is not None:
-            before[number] = signal.signal(number, stop)
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 class _LastWords(logging.Handler):

@@ -49,9 +49,10 @@ def play(
     """
     with reporting(debug=debug):
         from ors.cli.inputs import object_of, secrets_of
-        from ors.cli.places import client_of, ending_in_order, opened
+        from ors.cli.places import client_of, opened
         from ors.cli.playing import Playing, choose
         from ors.cli.showing import console
+        from ors.cli.signals import ending_in_order
 
         if task is not None and (split is not None or index is not None):
             raise CommandError("give either --task, or --split and --index, not both")

@@ -21,7 +21,7 @@ from ors.cli.blocks import Gallery, show_blocks
 from ors.cli.errors import CommandError
 from ors.cli.fields import Field
 from ors.cli.picking import count_of, pick_environment, pick_split
-from ors.cli.showing import number, plain, shortened
+from ors.cli.showing import number, plain, shortened, waiting
 from ors.client import ORS, Environment, Session
 from ors.errors import ClientError, SessionLost, ToolCallError, ToolFailed
 from ors.types import TerminalToolSpec, ToolOutput, ToolSpec
@@ -91,7 +91,7 @@ class Playing:
 
     def run(self) -> bool:
         """Play until the episode is finished or left. False: it broke."""
-        with self._screen.status("Opening a session"):
+        with waiting(self._screen, "Opening a session"):
             session = self._environment.session(**self._where, secrets=self._secrets or None)
             session.__enter__()
         try:
@@ -210,7 +210,7 @@ class Playing:
     def _call(self, session: Session, gallery: Gallery, tool: ToolSpec, given: dict[str, Any]) -> None:
         self._calls += 1
         try:
-            with self._screen.status(f"Calling {plain(tool.name)}"):
+            with waiting(self._screen, f"Calling {plain(tool.name)}"):
                 output = session.call_tool(tool.name, given)
         except ToolCallError as exc:
             self._screen.print(Text(plain(exc.detail), "yellow"))

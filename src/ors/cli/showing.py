@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import sys
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -13,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-__all__ = ["console", "number", "plain", "print_json", "shortened", "table"]
+__all__ = ["console", "number", "plain", "print_json", "shortened", "table", "waiting"]
 
 # all that moves a terminal's cursor, changes its state or hides text, except line ends and tabs
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
@@ -39,6 +41,13 @@ def shortened(text: str, most: int) -> str:
 def number(value: float | None, form: str = "{:,.2f}") -> str:
     """A number, or a dash where there is none."""
     return "–" if value is None else form.format(value)
+
+
+def waiting(screen: Console, words: str) -> AbstractContextManager[Any]:
+    """Something that moves while one waits, where the terminal can take it away again."""
+    if not screen.is_terminal or screen.is_dumb_terminal:
+        return contextlib.nullcontext()
+    return screen.status(words)
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[Any]], *, right: Sequence[int] = ()) -> Table:
