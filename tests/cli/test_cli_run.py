@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_commands import clean_environment
+from cli_commands import Command, clean_environment
 from cli_terminal import Terminal
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -305,6 +306,32 @@ def test_an_interrupted_run_ends_its_sessions_and_says_how_to_go_on(
     assert "1,200 are left: the same command goes on with them." in out
     assert 1 <= teardowns.read_text().count("torn down\n") <= 5
     assert (tmp_path / "out").read_bytes() == b""
+
+
+def test_a_server_that_goes_away_does_not_turn_what_is_left_into_failures(
+    start: Callable[..., Command], here: Run, agents: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ors.cli.running._GONE_S", 1.0)
+    monkeypatch.setenv("PLAYED", str(tmp_path / "played"))
+    server = start("serve", GAMES, "--port", "0")
+    url, out = server.address(), tmp_path / "out"
+
+    def kill_soon() -> None:
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and not (out.exists() and out.read_bytes().count(b"\n") > 5):
+            time.sleep(0.005)
+        server.process.kill()
+
+    killer = threading.Thread(target=kill_soon)
+    killer.start()
+    done = here("run", url, "-a", f"{agents}:slow", "-e", "sums", "-s", "train", "-c", "2", "-o", "out")
+    killer.join()
+    assert done.returncode == 1
+    assert done.stderr == "The server answers no more: stopped; --retry-failed plays again what has failed.\n"
+    assert "are left: the same command goes on with them" in done.stdout
+    lines = lines_of(out)
+    assert 5 < len(lines) < 1200
+    assert len([line for line in lines if line["failure"]]) <= 2
 
 
 def test_progress_on_a_terminal(terminal: Callable[..., Terminal], agents: Path, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from ors.cli.arguments import ApiKey, AsJSON, Debug, Secrets, Source, examples
-from ors.cli.errors import NOT_ALL_WELL, reporting
+from ors.cli.errors import FAILED, NOT_ALL_WELL, reporting
 
 __all__ = ["HELP_END", "run"]
 
@@ -131,5 +131,7 @@ def run(
         running.tell(json, output)
         if ended_by:
             raise typer.Exit(128 + ended_by)
+        if running.gone:
+            raise typer.Exit(FAILED)
         if running.report.all.failures or not running.reaches(require):
             raise typer.Exit(NOT_ALL_WELL)

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from ors.cli.errors import CommandError, CommandFailed
 from ors.cli.places import Place
@@ -19,6 +20,9 @@ from ors.client import AsyncORS
 from ors.evaluation import Agent, Job, Key, Limits, Result, ResultsFile, ResultsFileError, jobs_of, run
 
 __all__ = ["Running"]
+
+_GONE_S = 20.0
+"""Seconds without anybody to connect to after which a server is taken to be gone."""
 
 
 class Running:
@@ -47,6 +51,7 @@ class Running:
         self._path: Path | None = None
         self._played = 0
         self._seconds = 0.0
+        self.gone = False
 
     @property
     def _total(self) -> int:
@@ -115,12 +120,28 @@ class Running:
             )
             told: list[int] = []
             _on_signals(playing, told)
+            watching = asyncio.ensure_future(self._watch(playing))
             try:
                 await playing
             except asyncio.CancelledError:
-                if not told:
+                if not told and not self.gone:
                     raise
+            finally:
+                watching.cancel()
         return told[0] if told else 0
+
+    async def _watch(self, playing: asyncio.Future[None]) -> None:
+        """Stop where the server is gone, instead of turning all that is left into failures."""
+        loop = asyncio.get_running_loop()
+        address = urlsplit(self._place.url)
+        port = address.port or (443 if address.scheme == "https" else 80)
+        seen = loop.time()
+        while loop.time() - seen < _GONE_S:
+            await asyncio.sleep(_GONE_S / 5)
+            if await _listens(address.hostname or "", port):
+                seen = loop.time()
+        self.gone = True
+        playing.cancel()
 
     def _left(self) -> Iterator[Job]:
         """The episodes to play; those that were played before are counted."""
@@ -171,6 +192,9 @@ class Running:
             words += f"; {self._total - done:,} are left"
             words += ": the same command goes on with them" if output else ""
         screen.print(f"\n{words}.")
+        if self.gone:
+            again = "; --retry-failed plays again what has failed" if output else ""
+            console(stderr=True).print(f"The server answers no more: stopped{again}.")
         if output is not None:
             screen.print(f"Results: {output}", soft_wrap=True)
 
@@ -180,6 +204,17 @@ class Running:
             return True
         means = [summary.mean for summary in self.report.summaries().values()]
         return all(mean is not None and mean >= required - 1e-9 for mean in means)
+
+
+async def _listens(host: str, port: int) -> bool:
+    """Whether a server takes connections; one that is busy does."""
+    try:
+        async with asyncio.timeout(_GONE_S / 2):
+            _, writer = await asyncio.open_connection(host, port)
+    except OSError:
+        return False
+    writer.close()
+    return True
 
 
 def _on_signals(playing: asyncio.Future[None], told: list[int]) -> None:
