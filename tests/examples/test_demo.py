@@ -134,3 +134,23 @@ def test_a_server_that_cannot_start_says_why(tmp_path):
         pytest.raises(RuntimeError, match="(?s)did not start.*ValueError: this file is broken"),
     ):
         server.wait_until_ready()
+
+
+def test_an_agent_that_presses_at_random_plays_lights_out_to_its_end(tmp_path):
+    command = [
+        sys.executable,
+        "-m",
+        "ors.cli",
+        "run",
+        "examples/lights_out.py",
+        "-a",
+        "examples/agents.py:press_at_random",
+    ]
+    command += ["--limit", "5", "--seed", "1", "-o", str(tmp_path / "out")]
+    done = subprocess.run(command, cwd=EXAMPLES.parent, capture_output=True, encoding="utf-8", timeout=100)
+    assert (done.returncode, done.stderr) == (0, "")
+    results = [json.loads(line) for line in (tmp_path / "out").read_text().splitlines()]
+    assert len(results) == 5
+    for result in results:
+        assert result["finished"]
+        assert len(result["rewards"]) == len(result["call_seconds"]) > 1
