@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 
 from ors.adapters.explain import ErrorDetail
 from ors.adapters.openenv.episode import OpenEnvEpisode
-from ors.adapters.openenv.factory import Factory, Shape, annotation, is_base
+from ors.adapters.openenv.factory import Factory, Shape, annotation, has_server, is_base, look
 from ors.adapters.openenv.tasks import METHODS, OpenEnvTasks
 from ors.adapters.openenv.wire import mcp_action_types
 from ors.core.failures import Failure, failure
@@ -30,7 +30,7 @@ class OpenEnvOffering:
     env: what makes an environment, each time a new one. max_concurrent: the most sessions at once; see `max_sessions`.
     strict_reset: keys that `reset` does not take are refused; else they are left out, and the log and the `notes` of
     the outcome name them (`dropped`, and under `accepted` what would have been taken). mode: which tools there are of
-    those that are registered for one mode only.
+    those that are registered for one mode only. list_tools: an environment that has tools is made once, to see which.
     """
 
     def __init__(
@@ -45,6 +45,7 @@ class OpenEnvOffering:
         state_cls: Any = None,
         reset_observation_cls: Any = None,
         mode: Literal["simulation", "production"] = "simulation",
+        list_tools: bool = True,
         errors: ErrorDetail = "exception",
     ) -> None:
         self.factory = Factory(env)
@@ -64,10 +65,14 @@ class OpenEnvOffering:
         self._shapes: dict[type, Shape] = {}
         self._told: set[str] = set()
         cls = self.factory.cls
+        schema = _schema(action_cls)
+        calls = action_cls in self.mcp[0].values()
+        self.has_tools = calls or has_server(cls)
         self.spec = OfferingSpec(
             name=self.name,
             kind="steps",
-            action=dump(self.schemas()["action"]),
+            action=dump(schema),
+            tools=dump(self._tools(schema, list_tools)),
             description=(inspect.getdoc(cls) or "") if cls is not None and cls.__doc__ else "",
             lists_tasks=callable(getattr(cls, "list_tasks", None)),
         )
@@ -130,6 +135,17 @@ class OpenEnvOffering:
             self._told.update(new)
             logger.warning("%s: reset() does not take %s, which is left out; it takes %s", self.name, named, takes)
         return {"dropped": dropped, "accepted": accepted}
+
+    def _tools(self, schema: dict[str, Any], look_for_them: bool) -> list[dict[str, Any]]:
+        """The tools of every session: the environment's own, and `step` where it takes other actions too."""
+        if not self.has_tools:
+            return []
+        lister = self.mcp[0].get("list_tools")
+        tools: Any = None
+        if look_for_them and lister is not None:
+            tools = look(self.factory.make, self.factory.name, lambda env: _listed(env, lister, self.mode))
+        own = [] if self.mcp[1] else [{"name": "step", "description": _STEP, "input_schema": schema}]
+        return [*(tools or []), *own]
 
     def _capacity(self, max_concurrent: int | None) -> int | None:
         """The most sessions at once: what is asked for, 1 where the class says so, else None: as the machine bears."""
@@ -197,6 +213,18 @@ def _hinted_state(cls: type | None) -> Any:
     state = inspect.getattr_static(cls, "state", None) if cls is not None else None
     hint = annotation(state.fget, "return") if isinstance(state, property) else None
     return hint if hasattr(hint, "model_json_schema") else None
+
+
+_STEP = "Act in the environment. The input is the action; the result is what is observed after it."
+
+
+def _listed(env: Any, lister: Any, mode: str) -> Any:
+    """The tools that an environment lists, as data."""
+    env._mode = mode
+    seen = env.step(lister())
+    tools = [tool.model_dump(include={"name", "description", "input_schema"}) for tool in seen.tools]
+    dump(tools)  # what cannot be JSON is told now
+    return tools
 
 
 def _schema(model: Any) -> dict[str, Any]:

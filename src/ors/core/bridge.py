@@ -9,6 +9,7 @@ import msgspec
 from ors.core.ports import Offering, OfferingSpec, Tasks
 from ors.core.seed_tasks import SeedTasks
 from ors.core.steps_as_tools import StepsAsTools
+from ors.core.steps_with_tools import StepsWithTools
 from ors.core.tools_as_steps import ToolsAsSteps, choose
 
 __all__ = ["bridge", "choose", "described", "picks_tasks", "tasks_of"]
@@ -18,7 +19,9 @@ def bridge(offering: Offering, kind: Literal["tools", "steps"]) -> Offering:
     """The offering as one of this kind: itself where it is one."""
     if offering.spec.kind == kind:
         return offering
-    return StepsAsTools(offering) if kind == "tools" else ToolsAsSteps(offering)
+    if kind == "steps":
+        return ToolsAsSteps(offering)
+    return StepsWithTools(offering) if getattr(offering, "has_tools", False) else StepsAsTools(offering)
 
 
 def described(offering: Offering) -> OfferingSpec:

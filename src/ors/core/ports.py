@@ -255,6 +255,8 @@ class Offering(Protocol):
         """What is offered."""
         ...
 
+    # has_tools: bool, where it is one of steps that takes the actions which list and call tools
+
     @property
     def tasks(self) -> Tasks | None:
         """Its tasks; None for an environment of steps that has none of its own: seeds are its tasks then."""

@@ -33,7 +33,7 @@ from ors.core.schema_check import SchemaCheck
 from ors.core.turns import FINISHED, play
 from ors.jsontext import JSONValueError, dump, load
 
-__all__ = ["STEP", "StepsAsTools"]
+__all__ = ["STEP", "StepToolEpisode", "StepsAsTools", "paid", "then"]
 
 STEP = "step"
 """The tool that acts in a step environment."""
@@ -54,7 +54,7 @@ class StepsAsTools:
         self.spec: OfferingSpec = msgspec.structs.replace(offering.spec, kind="tools", tools=dump([tool]))
 
     def episode(self, start: Start) -> ToolEpisode:
-        return _StepToolEpisode(self, self._offering.episode(start), start)
+        return StepToolEpisode(self, self._offering.episode(start), start)
 
 
 def _wrap(schema: dict[str, Any]) -> dict[str, Any]:
@@ -69,7 +69,7 @@ def _wrap(schema: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-class _StepToolEpisode:
+class StepToolEpisode:
     """An episode of steps as one of tools."""
 
     def __init__(self, offering: StepsAsTools, inner: Any, start: Start) -> None:
@@ -86,7 +86,7 @@ class _StepToolEpisode:
         opened = yield from play(self._inner.open())
         if isinstance(opened, Failure):
             return opened
-        return (yield from play(_then(self._inner.reset(start), self._begin)))
+        return (yield from play(then(self._inner.reset(start), self._begin)))
 
     def _begin(self, outcome: Any) -> Document | Failure:
         """What the first observation becomes."""
@@ -120,7 +120,7 @@ class _StepToolEpisode:
             words = f"Tool input validation error: {wrong}"
             return wrong if isinstance(wrong, Failure) else failure("invalid_input", words)
         action = input["action"] if offering.wrapped else input
-        return (yield from play(_then(self._inner.step(action, None), _observed)))
+        return (yield from play(then(self._inner.step(action, None), _observed)))
 
     def close(self, why: str) -> Plan | None:
         return self._inner.close(why)
@@ -130,23 +130,29 @@ def _observed(outcome: Any) -> ToolOutcome | Failure:
     """What a step becomes as the result of a tool."""
     if not isinstance(outcome, StepOutcome):
         return _no_step(STEP, outcome)
-    reward = outcome.reward
-    try:
-        if reward is not None and not math.isfinite(reward):
-            raise OverflowError
-        paid = None if reward is None else float(reward)
-    except (OverflowError, TypeError):
-        words = f"'{STEP}' returned the reward {reward!r:.100}; a reward is a finite number or None"
-        return failure("bad_output", words, ran="yes")
+    reward = paid(STEP, outcome.reward)
+    if isinstance(reward, Failure):
+        return reward
     metadata = outcome.metadata
     if metadata is not None and not isinstance(metadata, dict):
         metadata = {"metadata": metadata}
-    output = {"blocks": None, "metadata": metadata, "reward": paid, "finished": bool(outcome.done)}
+    output = {"blocks": None, "metadata": metadata, "reward": reward, "finished": bool(outcome.done)}
     try:
         output["blocks"] = blocks_of(outcome.observation)
-        return ToolOutcome(dump(output), paid, bool(outcome.done))
+        return ToolOutcome(dump(output), reward, bool(outcome.done))
     except JSONValueError as exc:
         return failure("bad_output", f"'{STEP}' returned what is no JSON: {exc}", ran="yes")
+
+
+def paid(what: str, reward: Any) -> float | Failure | None:
+    """A reward as tools have it; a failure where it is no finite number."""
+    try:
+        if reward is not None and not math.isfinite(reward):
+            raise OverflowError
+        return None if reward is None else float(reward)
+    except (OverflowError, TypeError):
+        words = f"'{what}' returned the reward {reward!r:.100}; a reward is a finite number or None"
+        return failure("bad_output", words, ran="yes")
 
 
 def _no_step(what: str, outcome: Any) -> Failure:
@@ -155,7 +161,7 @@ def _no_step(what: str, outcome: Any) -> Failure:
     return failure("bad_output", f"'{what}' returned {type(outcome).__name__}; expected an observation", ran="yes")
 
 
-def _then(plan: Plan, finish: Callable[[Any], Any]) -> Plan:
+def then(plan: Plan, finish: Callable[[Any], Any]) -> Plan:
     """A plan and a conversion of what comes of it, which runs where its code runs."""
     if isinstance(plan, Generator):
         return _script_then(plan, finish)

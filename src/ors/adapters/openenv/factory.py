@@ -15,7 +15,7 @@ import msgspec
 
 from ors.errors import AuthoringError
 
-__all__ = ["BASES", "Factory", "Shape", "annotation", "is_base"]
+__all__ = ["BASES", "Factory", "Shape", "annotation", "has_server", "is_base", "look"]
 
 logger = logging.getLogger("ors.server")
 
@@ -45,7 +45,7 @@ class Shape(msgspec.Struct, frozen=True):
         step_method = "step_async" if _overrides(env, "step_async") else "step"
         reset, keywords = _accepted(getattr(env, reset_method))
         step, _ = _accepted(getattr(env, step_method))
-        is_mcp = hasattr(env, "mcp_session") and callable(getattr(env, "_step_impl", None))
+        is_mcp = has_server(env)
         aside = is_mcp and _home(env, "step_async").__name__ == "MCPEnvironment"
         return cls(reset_method, reset, keywords, step_method, step, is_mcp, aside)
 
@@ -91,6 +91,11 @@ def is_base(cls: type) -> bool:
     return cls.__name__ == "Environment" and cls.__module__ in BASES
 
 
+def has_server(env: type | None) -> bool:
+    """Whether a class of environments is one with the tools of a FastMCP server."""
+    return hasattr(env, "mcp_session") and callable(getattr(env, "_step_impl", None))
+
+
 def annotation(function: Any, name: str) -> Any:
     """What a function says the type of a parameter is, or of its result; None where it cannot be known."""
     hints = getattr(function, "__annotations__", {})
@@ -134,18 +139,28 @@ def _returned(make: Any) -> type | None:
 
 def _made(make: Callable[[], Any], name: str) -> type | None:
     """The class of what a function makes."""
-    found: list[type] = []
+    if inspect.iscoroutinefunction(make):
+        return None
+    found: type | None = look(make, name, type)
+    return found if hasattr(found, "reset") and hasattr(found, "step") else None
 
-    def look() -> None:
+
+def look(make: Callable[[], Any], name: str, ask: Callable[[Any], Any]) -> Any:
+    """Make an environment on a thread of its own, ask something of it, and close it; None where that fails."""
+    found: list[Any] = []
+
+    def run() -> None:
         try:
             env = make()
-            found.append(type(env))
-            if callable(close := getattr(env, "close", None)) and not inspect.iscoroutinefunction(close):
-                close()
+            try:
+                found.append(ask(env))
+            finally:
+                if callable(close := getattr(env, "close", None)) and not inspect.iscoroutinefunction(close):
+                    close()
         except BaseException as exc:
             logger.warning("'%s' was called to see what it makes, and failed: %s: %s", name, type(exc).__name__, exc)
 
-    thread = threading.Thread(target=look, name=f"ors-look-{name}", daemon=True)
+    thread = threading.Thread(target=run, name=f"ors-look-{name}", daemon=True)
     thread.start()
     thread.join()
     return found[0] if found else None
