@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import functools
+import asyncio
 import logging
 import threading
 from typing import Any
 
 import pytest
 
-from openenv_authoring.play import SHAPES, offering, staged
-from ors import AuthoringError
-from ors.adapters.openenv_environment import OpenEnvOffering, is_openenv, offering_of
+from openenv_authoring.play import SHAPES, Least, offering, staged
+from ors.adapters.openenv_environment import OpenEnvOffering, offering_of
 from ors.core.failures import Failure
 from ors.core.ports import Start, TaskRef
-from ors.openenv import Action, ConcurrencyConfigurationError, Environment, Observation, State
+from ors.openenv import Action, Observation
+from served import until
 
 pytestmark = pytest.mark.anyio
 
@@ -73,7 +73,7 @@ async def test_an_error_of_a_validator_is_one_of_the_action() -> None:
             if self.number % 2:
                 raise ValueError("odd")
 
-    class Counts(_Least):
+    class Counts(Least):
         def step(self, action: Even) -> Any:
             return Observation(reward=action.number)
 
@@ -179,138 +179,6 @@ async def test_a_session_keeps_to_its_thread_from_the_constructor_to_the_end() -
     assert threading.get_ident() not in {thread for _, thread in SHAPES.Bound.seen}
 
 
-class _Least(Environment[Any, Any, Any]):
-    """The least that an environment must have."""
-
-    def reset(self) -> Any:
-        return Observation()
-
-    def step(self, action: Action) -> Any:
-        return Observation()
-
-    @property
-    def state(self) -> State:
-        return State()
-
-
-async def test_all_sessions_of_a_class_that_asks_for_it_share_a_thread_also_when_a_function_makes_them() -> None:
-    threads: list[int] = []
-
-    class Single(_Least):
-        REQUIRES_SINGLE_THREAD_EXECUTOR = True
-
-        def __init__(self) -> None:
-            threads.append(threading.get_ident())
-
-        def step(self, action: Action) -> Observation:
-            threads.append(threading.get_ident())
-            return Observation()
-
-        def list_splits(self) -> Any:
-            threads.append(threading.get_ident())
-            return ["train"]
-
-        def close(self) -> None:
-            threads.append(threading.get_ident())
-
-    def make() -> Any:
-        return Single()
-
-    for factory in (Single, make, functools.partial(make)):
-        made = OpenEnvOffering(factory, Action, Observation)
-        assert made.affinity == "class"
-        threads.clear()
-        async with staged(made) as stage:
-            for session in [await stage.open() for _ in range(3)]:
-                await session.reset()
-                await session.step()
-                await session.end()
-            assert await stage.query("splits") == [{"name": "train", "type": "train"}]
-        assert len(threads) == 3 * 3 + 3 and len(set(threads)) == 1
-
-
-async def test_a_class_can_free_itself_of_its_thread() -> None:
-    class Free(_Least):
-        thread_affinity = "any"
-
-    assert OpenEnvOffering(Free, Action, Observation).affinity == "any"
-
-    class Wrong(_Least):
-        thread_affinity = "process"
-
-    with pytest.raises(AuthoringError, match="thread_affinity"):
-        OpenEnvOffering(Wrong, Action, Observation)
-
-
-def test_names_come_from_what_makes_the_environment() -> None:
-    assert offering("columns").spec.name == "Columns"
-    assert offering("ladder").spec.name == "make_ladder"
-    assert OpenEnvOffering(functools.partial(_Least), Action, Observation).spec.name == "_Least"
-    assert offering("ladder", name="ladder_env").spec.name == "ladder_env"
-
-
-def test_an_instance_is_no_factory() -> None:
-    with pytest.raises(TypeError, match="pass the class _Least"):
-        OpenEnvOffering(_Least(), Action, Observation)  # type: ignore[arg-type]
-
-
-def test_how_many_sessions_there_may_be() -> None:
-    class Alone(_Least):
-        SUPPORTS_CONCURRENT_SESSIONS = False
-
-    class AlsoAlone(Alone):
-        pass
-
-    assert OpenEnvOffering(_Least, Action, Observation).max_sessions is None
-    assert OpenEnvOffering(_Least, Action, Observation, max_concurrent=7).max_sessions == 7
-    assert offering("columns", max_concurrent=64).max_sessions == 64
-    for cls in (Alone, AlsoAlone):
-        assert OpenEnvOffering(cls, Action, Observation).max_sessions == 1
-        assert OpenEnvOffering(cls, Action, Observation, max_concurrent=1).max_sessions == 1
-        with pytest.raises(ConcurrencyConfigurationError, match=cls.__name__):
-            OpenEnvOffering(lambda cls=cls: cls(), Action, Observation, max_concurrent=2)
-    with pytest.raises(ValueError, match="at least 1"):
-        OpenEnvOffering(_Least, Action, Observation, max_concurrent=0)
-
-
-def test_models_come_from_types_or_annotations() -> None:
-    class Typed(Environment[SHAPES.Drop, SHAPES.Board, SHAPES.GameState]):
-        def reset(self, **_: Any) -> Any: ...
-        def step(self, action: Any, **_: Any) -> Any: ...
-
-        @property
-        def state(self) -> Any: ...
-
-    class Annotated(_Least):
-        def step(self, action: SHAPES.Say) -> SHAPES.Echoed: ...
-
-    typed, annotated = offering_of(Typed), offering_of(Annotated)
-    assert (typed.action_model, typed.observation_model) == (SHAPES.Drop, SHAPES.Board)
-    assert (annotated.action_model, annotated.observation_model) == (SHAPES.Say, SHAPES.Echoed)
-    with pytest.raises(AuthoringError, match="observations of _Least"):
-        offering_of(_Least, Action)
-    with pytest.raises(AuthoringError, match="no model"):
-        OpenEnvOffering(_Least, dict, Observation)
-
-
-def test_what_is_said_of_an_environment_beforehand() -> None:
-    columns, echo = offering("columns"), offering("echo")
-    assert columns.metadata() == {
-        "name": "Columns",
-        "description": "Columns environment",
-        "readme_content": None,
-        "version": "1.0.0",
-        "author": None,
-        "documentation_url": None,
-    }
-    assert echo.metadata()["name"] == "Echo!"
-    schemas = columns.schemas()
-    assert schemas["action"]["required"] == ["column"]
-    assert schemas["observation"] == schemas["reset_observation"]
-    assert set(schemas["observation"]["properties"]) == {"done", "reward", "metadata", "board", "legal_actions"}
-    assert is_openenv(SHAPES.Columns) and is_openenv(_Least) and not is_openenv(_Least()) and not is_openenv(int)
-
-
 async def test_what_cannot_be_made_is_told() -> None:
     def broken() -> Any:
         raise OSError("no display")
@@ -361,7 +229,7 @@ async def test_a_reward_that_is_no_finite_number_is_an_error() -> None:
     class Pays(Action):
         reward: str
 
-    class Bank(_Least):
+    class Bank(Least):
         def step(self, action: Pays) -> Any:
             return Observation.model_construct(reward=eval(action.reward), done=False, metadata={})
 
@@ -375,7 +243,7 @@ async def test_a_reward_that_is_no_finite_number_is_an_error() -> None:
 
 
 async def test_what_is_no_observation_is_an_error_and_the_session_lives_on() -> None:
-    class Returns(_Least):
+    class Returns(Least):
         def step(self, action: Action) -> Any:
             return self.given.pop(0)
 
@@ -397,7 +265,7 @@ async def test_arrays_are_lists() -> None:
         def tolist(self) -> list[float]:
             return [1.0, 2.0]
 
-    class Sees(_Least):
+    class Sees(Least):
         def step(self, action: Action) -> Any:
             return Observation(metadata={"array": Array()})
 
@@ -411,7 +279,7 @@ async def test_a_step_may_take_as_long_as_it_is_given() -> None:
     release = threading.Event()
     told: list[Any] = []
 
-    class Slow(_Least):
+    class Slow(Least):
         def step(self, action: Action, timeout_s: float | None = None) -> Any:
             told.append(timeout_s)
             if len(told) == 1:
@@ -429,7 +297,7 @@ async def test_a_step_may_take_as_long_as_it_is_given() -> None:
 
 
 async def test_what_else_a_step_is_told_it_gets_where_it_takes_it() -> None:
-    class Told(_Least):
+    class Told(Least):
         def step(self, action: Action, render: bool = False) -> Any:
             return Observation(metadata={"render": render})
 
@@ -452,3 +320,42 @@ async def test_played_by_tools_the_first_observation_is_the_prompt_and_seeds_are
         assert called.reward == 0.5
         wrong = await session.ask("call", call_id="d", name="step", input={"message": "nan"})
         assert wrong.kind == "bad_output" and "$.seen.value" in wrong.detail
+
+
+async def test_what_is_made_after_its_session_has_ended_is_closed_all_the_same() -> None:
+    inside, go_on = threading.Event(), threading.Event()
+    closed: list[int] = []
+
+    class Slow(Least):
+        def __init__(self) -> None:
+            inside.set()
+            try:
+                go_on.wait(20)
+            except BaseException:  # it will not be cut
+                pass
+
+        def close(self) -> None:
+            closed.append(threading.get_ident())
+
+    async with staged(OpenEnvOffering(Slow, Action, Observation)) as stage:
+        session = await stage.open()
+        while not inside.is_set():
+            await asyncio.sleep(0.005)
+        ending = asyncio.ensure_future(session.end())
+        await asyncio.sleep(0)
+        go_on.set()
+        await ending
+        await until(lambda: closed)
+    assert len(closed) == 1
+
+
+async def test_an_environment_that_does_not_close_holds_nobody_up() -> None:
+    class Stuck(Least):
+        def close(self) -> None:
+            raise RuntimeError("no")
+
+    async with staged(OpenEnvOffering(Stuck, Action, Observation)) as stage:
+        session = await stage.open()
+        await session.reset()
+        await session.end()
+        assert (await session.reset()).kind == "session_ended"

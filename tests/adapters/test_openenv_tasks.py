@@ -273,3 +273,17 @@ async def test_a_slow_constructor_delays_nobody_else() -> None:
         assert not slow.done()
         gate.set()
         assert await slow == 5
+
+
+async def test_what_cannot_be_counted_or_split_can_still_be_picked() -> None:
+    class Stream(Tasks):
+        def list_splits(self) -> Any:
+            raise OSError("the hub is down")
+
+        def num_tasks(self, split: str) -> int:
+            raise ValueError("it has no end")
+
+    async with staged(offered(Stream)) as stage:
+        assert (await stage.query("splits")).detail == "the hub is down"
+        assert (await stage.query("count", "any")).detail == "it has no end"
+        assert (await stage.query("get", "any", 10**6))["index"] == 10**6

@@ -15,25 +15,13 @@ import pytest
 
 import ors.openenv
 from openenv_authoring import tools_env
-from openenv_authoring.play import offering, staged
+from openenv_authoring.play import Least, offering, staged
 from ors.adapters.openenv_environment import OpenEnvOffering
-from ors.openenv import Action, Environment, Observation, State
+from ors.openenv import Action, Observation
 from served import until
 
 pytestmark = pytest.mark.anyio
 ROOT = Path(__file__).resolve().parents[2]
-
-
-class Least(Environment[Any, Any, Any]):
-    def reset(self) -> Any:
-        return Observation()
-
-    def step(self, action: Action) -> Any:
-        return Observation()
-
-    @property
-    def state(self) -> State:
-        return State()
 
 
 async def test_6_21_slow_constructors_wait_side_by_side_and_delay_nobody() -> None:

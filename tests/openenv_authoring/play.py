@@ -15,6 +15,7 @@ from ors.adapters.openenv_environment import OpenEnvOffering
 from ors.core.failures import Failure
 from ors.core.ports import Document, Op, Opened, Principal, Start, StepOutcome, TaskQuery
 from ors.hosts.local import HostOptions, LocalHost
+from ors.openenv import Action, Environment, Observation, State
 from served import until
 
 from .shapes import load
@@ -38,6 +39,20 @@ def plain(outcome: Any) -> Any:
         seen |= {"done": outcome.done}
         return seen | ({"notes": outcome.notes} if outcome.notes else {})
     return outcome
+
+
+class Least(Environment[Any, Any, Any]):
+    """The least that an environment must have."""
+
+    def reset(self) -> Any:
+        return Observation()
+
+    def step(self, action: Action) -> Any:
+        return Observation()
+
+    @property
+    def state(self) -> State:
+        return State()
 
 
 class Episodes:

@@ -31,6 +31,7 @@ class OpenEnvTasks:
         self._reuse = bool(getattr(offering.factory.cls, "REUSE_FOR_TASKS", False))
         self._kept: list[Any] = []
         self._names: list[str] | None = None
+        self._counted: dict[str, int] = {}
         cls = offering.factory.cls
         self.methods = frozenset(name for name in METHODS if callable(getattr(cls, name, None)))
 
@@ -68,12 +69,12 @@ class OpenEnvTasks:
             )
 
     async def _check_split(self, split: str, run: RunWork) -> Failure | None:
-        """Refuse a split that is not listed, where splits are listed."""
+        """Refuse a split that is not listed, where splits can be listed."""
         if "list_splits" not in self.methods or (self._names is not None and split in self._names):
             return None
         splits = await self._ask(run, "list_splits", (), _splits_of)
         if isinstance(splits, Failure):
-            return None if splits.kind == "not_supported" else splits
+            return None
         self._names = [str(entry.get("name")) for entry in splits]
         if split in self._names:
             return None
@@ -86,16 +87,25 @@ class OpenEnvTasks:
 
         def checked(env: Any) -> Any:
             # not every get_task looks at its index; an instance that is there can say how many there are
-            if callable(counts := getattr(env, "num_tasks", None)) and not inspect.iscoroutinefunction(counts):
-                try:
-                    count = counts(ref.split)
-                except NotImplementedError:
-                    return None
-                if isinstance(count, int) and ref.index >= count:
-                    return failure("invalid_index", f"Invalid task index: split '{ref.split}' has {count} tasks")
-                if inspect.isawaitable(count):
-                    count.close()  # type: ignore[attr-defined]
-            return None
+            counts = getattr(env, "num_tasks", None)
+            if (
+                not callable(counts)
+                or inspect.iscoroutinefunction(counts)
+                or ref.index < self._counted.get(ref.split, 0)
+            ):
+                return None
+            try:
+                count = counts(ref.split)
+            except Exception:  # it need not know
+                return None
+            if inspect.iscoroutine(count):
+                count.close()
+            if not isinstance(count, int):
+                return None
+            self._counted[ref.split] = count
+            if ref.index < count:
+                return None
+            return failure("invalid_index", f"Invalid task index: split '{ref.split}' has {count} tasks")
 
         return await self._ask(run, "get_task", (ref.split, ref.index), make, checked)
 
