@@ -187,6 +187,24 @@ def test_a_manifest_is_read(tmp_path: Path) -> None:
         openenv.read_manifest(tmp_path)
 
 
+def test_clients_of_language_models_have_an_address() -> None:
+    class Said(openenv.LLMClient):
+        async def complete(self, prompt: str, **kwargs: Any) -> str:
+            return prompt
+
+    assert Said("http://h", 8000).base_url == "http://h:8000"
+    assert Said("https://h:1/v1/", None).base_url == Said("https://h:1/v1", 1).base_url == "https://h:1/v1"
+    for endpoint, port, words in (
+        ("h:1", 1, "http://"),
+        ("http://u:p@h", 1, "credentials"),
+        ("http://h:1", 2, "names the port 1"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            Said(endpoint, port).base_url
+    answer = openenv.LLMResponse("yes", [openenv.ToolCall("1", "t", {"a": 1})]).to_message_dict()
+    assert answer["tool_calls"][0]["function"] == {"name": "t", "arguments": '{"a": 1}'}
+
+
 def test_small_things() -> None:
     assert [openenv.convert_to_ws_url(url) for url in ("http://h:1/", "https://h", "h:1", "wss://h")] == [
         "ws://h:1",

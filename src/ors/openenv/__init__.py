@@ -30,6 +30,7 @@ _HOMES = {
         "SessionCreationError",
         "SessionNotFoundError",
     ),
+    "llm_client": ("LLMClient", "LLMResponse", "ToolCall"),
     "mcp_environment": ("MCPEnvironment",),
     "mcp_types": (
         "RESERVED_TOOL_NAMES",

@@ -13,9 +13,9 @@ _NUMBER = r"(\d+\.?\d*)"
 
 
 class Completes(Protocol):
-    """What the judge needs of a client of a language model."""
+    """What the judge needs of a client of a language model, as `LLMClient` has it."""
 
-    async def complete(self, prompt: str) -> str:
+    async def complete(self, prompt: str, /) -> str:
         """The model's answer to a prompt."""
         ...
 

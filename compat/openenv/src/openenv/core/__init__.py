@@ -6,8 +6,9 @@ from openenv.core.env_server import *
 
 _CLIENTS = ["EnvClient", "GenericAction", "GenericEnvClient", "MCPClientBase", "MCPToolClient", "SyncEnvClient"]
 _SERVER = ["HTTPEnvServer", "create_app", "create_fastapi_app"]
-_LATER = ["AnthropicClient", "LLMClient", "LLMResponse", "OpenAIClient", "ToolCall", "create_llm_client"]
+_LLM = ["LLMClient", "LLMResponse", "ToolCall"]
+_LATER = ["AnthropicClient", "OpenAIClient", "create_llm_client"]
 _LATER += ["WebInterfaceManager", "create_web_interface_app"]
 
 __all__ = sorted({*_CLIENTS, *env_server.__all__})
-__getattr__, __dir__ = lazy(__name__, "ors.openenv", [*_CLIENTS, *_SERVER], _LATER)
+__getattr__, __dir__ = lazy(__name__, "ors.openenv", [*_CLIENTS, *_SERVER, *_LLM], _LATER)

@@ -1,11 +1,7 @@
-"""Clients of language models; not there yet."""
+"""The base of clients of language models; those of certain services are not there yet."""
 
 from openenv._names import lazy
+from ors.openenv.llm_client import LLMClient, LLMResponse, ToolCall
 
-__all__: list[str] = []
-__getattr__, __dir__ = lazy(
-    __name__,
-    "ors.openenv",
-    [],
-    ["AnthropicClient", "LLMClient", "LLMResponse", "OpenAIClient", "ToolCall", "create_llm_client"],
-)
+__all__ = ["LLMClient", "LLMResponse", "ToolCall"]
+__getattr__, __dir__ = lazy(__name__, "ors.openenv", [], ["AnthropicClient", "OpenAIClient", "create_llm_client"])
