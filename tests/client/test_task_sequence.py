@@ -15,9 +15,7 @@ import pytest
 
 from ors import Environment, TextBlock, ToolOutput, tool
 from ors.client import ORS, AsyncORS, Task
-from ors.client.async_task_sequence import AsyncTaskSequence
 from ors.client.order import Cursor
-from ors.client.portal import portal
 from ors.client.task_sequence import TaskSequence
 from ors.errors import ClientError
 from served import Served
@@ -77,7 +75,7 @@ def url() -> Iterator[str]:
 @pytest.fixture
 def tasks(url: str) -> Iterator[TaskSequence]:
     with ORS(url) as client:
-        yield TaskSequence.of(client.environment("numbers")._inner, "train", page=100)
+        yield client.environment("numbers").tasks("train", page=100)
 
 
 def numbers(tasks: Any) -> list[int]:
@@ -219,19 +217,19 @@ def test_mistakes_are_told(tasks: TaskSequence) -> None:
 
 def test_an_empty_split_is_empty(url: str) -> None:
     with ORS(url) as client:
-        tasks = TaskSequence.of(client.environment("numbers")._inner, "test")
+        tasks = client.environment("numbers").tasks("test")
         assert len(tasks) == 0
         assert numbers(tasks.shuffle(1).repeat()) == []
         assert numbers(tasks.shard(1, 4)) == []
         with pytest.raises(IndexError):
             tasks[0]
         with pytest.raises(ClientError, match="nowhere"):
-            TaskSequence.of(client.environment("numbers")._inner, "nowhere")
+            client.environment("numbers").tasks("nowhere")
 
 
 def test_a_split_without_an_end_can_be_gone_through(url: str) -> None:
     with ORS(url) as client:
-        tasks = TaskSequence.of(client.environment("endless")._inner, "train", page=10)
+        tasks = client.environment("endless").tasks("train", page=10)
         iterator = iter(tasks.shard(1, 2))
         assert [next(iterator).task_spec["number"] for _ in range(15)] == list(range(1, 31, 2))
         assert sorted(numbers(tasks.take(30).shuffle(1))) == list(range(30))
@@ -247,7 +245,6 @@ def test_a_split_without_an_end_can_be_gone_through(url: str) -> None:
 def test_a_sequence_goes_to_other_processes(tasks: TaskSequence) -> None:
     copy = pickle.loads(pickle.dumps(tasks.shuffle(5).shard(1, 3)))
     assert numbers(copy[:5]) == numbers(tasks.shuffle(5).shard(1, 3)[:5])
-    portal().run(copy.env._endpoint.close())
     code = "import pickle, sys; print([t.task_spec['number'] for t in pickle.load(sys.stdin.buffer)])"
     done = subprocess.run(
         [sys.executable, "-c", code], input=pickle.dumps(tasks.shuffle(5)[:5]), capture_output=True, timeout=60
@@ -267,7 +264,7 @@ def test_tables_of_other_packages(tasks: TaskSequence) -> None:
 def test_asynchronous_code_has_the_same(url: str) -> None:
     async def play() -> None:
         async with AsyncORS(url) as client:
-            tasks = await AsyncTaskSequence.of(client.environment("numbers"), "train", page=50)
+            tasks = await client.environment("numbers").tasks("train", page=50)
             assert len(tasks) == SIZE
             assert (await tasks.get(-1)).task_spec["number"] == SIZE - 1
             shuffled = tasks.take(120).shuffle(2)

@@ -9,14 +9,18 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ors.client.async_task_sequence import AsyncTaskSequence
     from ors.client.blocking import ORS, Environment, EnvironmentsAPI, Session
     from ors.client.blocking import Session as SyncSession
     from ors.client.client import AsyncEnvironmentsAPI, AsyncORS
     from ors.client.environment import AsyncEnvironment
     from ors.client.formats import Provider, convert_tool_response
+    from ors.client.gathering import Episode
+    from ors.client.order import Cursor
     from ors.client.retrying import Retry
     from ors.client.rewards import Reduction, Rewards
     from ors.client.session import AsyncSession
+    from ors.client.task_sequence import TaskSequence
     from ors.client.tasks import SplitName, Task
     from ors.errors import (
         AuthenticationError,
@@ -35,12 +39,16 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "ors.client.blocking": ("ORS", "Environment", "EnvironmentsAPI", "Session"),
+    "ors.client.async_task_sequence": ("AsyncTaskSequence",),
     "ors.client.client": ("AsyncEnvironmentsAPI", "AsyncORS"),
     "ors.client.environment": ("AsyncEnvironment",),
     "ors.client.formats": ("Provider", "convert_tool_response"),
+    "ors.client.gathering": ("Episode",),
     "ors.client.retrying": ("Retry",),
     "ors.client.rewards": ("Reduction", "Rewards"),
+    "ors.client.order": ("Cursor",),
     "ors.client.session": ("AsyncSession",),
+    "ors.client.task_sequence": ("TaskSequence",),
     "ors.client.tasks": ("SplitName", "Task"),
     "ors.errors": (
         "AuthenticationError",
@@ -65,11 +73,14 @@ __all__ = [
     "AsyncEnvironmentsAPI",
     "AsyncORS",
     "AsyncSession",
+    "AsyncTaskSequence",
     "AuthenticationError",
     "ClientError",
+    "Cursor",
     "DeadlineExceeded",
     "Environment",
     "EnvironmentsAPI",
+    "Episode",
     "ImageBlock",
     "MaxRetriesError",
     "ProtocolError",
@@ -85,6 +96,7 @@ __all__ = [
     "SplitName",
     "SyncSession",
     "Task",
+    "TaskSequence",
     "TextBlock",
     "ToolCallError",
     "ToolFailed",

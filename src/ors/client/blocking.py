@@ -7,15 +7,19 @@ is no obstacle.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, overload
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
+from ors.client import gathering
 from ors.client.client import AsyncEnvironmentsAPI
 from ors.client.environment import AsyncEnvironment
+from ors.client.gathering import Episode, Which
 from ors.client.portal import portal
 from ors.client.retrying import Retry
 from ors.client.rewards import Rewards
+from ors.client.sequence import PAGE
 from ors.client.session import AsyncSession
+from ors.client.task_sequence import TaskSequence
 from ors.client.tasks import SplitName, Task
 from ors.types import ImageBlock, JSONValue, TerminalToolSpec, TextBlock, ToolOutput, ToolSpec
 
@@ -23,6 +27,8 @@ if TYPE_CHECKING:
     from ors.client.formats import Provider
 
 __all__ = ["ORS", "Environment", "EnvironmentsAPI", "Session"]
+
+_T = TypeVar("_T")
 
 
 class Session:
@@ -120,6 +126,10 @@ class Environment:
         """A slice of the tasks of a split, `stop` exclusive; negative bounds count from the end."""
         return portal().run(self._inner.get_task_range(split, start, stop))
 
+    def tasks(self, split: str, *, page: int = PAGE) -> TaskSequence:
+        """The tasks of a split as a sequence: shuffled, sharded, gone through page by page (`page` tasks at once)."""
+        return TaskSequence.of(self._inner, split, page)
+
     @overload
     def list_tools(self, format: None = None) -> list[ToolSpec]: ...
     @overload
@@ -142,6 +152,32 @@ class Environment:
     ) -> Session:
         """An episode of a task, given in full or by its place; open it with `with`."""
         return Session(self._inner.session(task, secrets, split=split, index=index))
+
+    def as_ended(
+        self,
+        play: Callable[[Session], _T],
+        tasks: Iterable[Which],
+        *,
+        concurrency: int = 16,
+        secrets: Mapping[str, str] | None = None,
+    ) -> Iterator[Episode[_T]]:
+        """Play many tasks, `concurrency` at once in threads, and yield what became of each in the order they end.
+
+        `play` gets an open session. What it raises is the `error` of its episode and stops no other.
+        """
+        return gathering.as_ended_in_threads(self, play, tasks, concurrency, secrets)
+
+    def gather(
+        self,
+        play: Callable[[Session], _T],
+        tasks: Iterable[Which],
+        *,
+        concurrency: int = 16,
+        secrets: Mapping[str, str] | None = None,
+    ) -> list[Episode[_T]]:
+        """The same, all of them, in the order of the tasks."""
+        ended = self.as_ended(play, tasks, concurrency=concurrency, secrets=secrets)
+        return sorted(ended, key=lambda episode: episode.number)
 
 
 class EnvironmentsAPI:

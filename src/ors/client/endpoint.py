@@ -67,6 +67,15 @@ class Endpoint:
     def __repr__(self) -> str:
         return f"<server at {self.base_url}>"
 
+    def __del__(self) -> None:
+        # nobody has it any more, and nobody closed it: its connections need not wait for the end of their loop
+        for loop, transport in list(getattr(self, "_transports", {}).items()):
+            if not transport.closed:
+                try:
+                    loop.call_soon_threadsafe(_close_later, loop, transport)
+                except RuntimeError:
+                    pass  # that loop is closed, and its connections with it
+
     # Connections
 
     def transport(self) -> Transport:
@@ -198,7 +207,14 @@ def segment(name: str) -> str:
     return quote(name, safe="")
 
 
+def _close_later(loop: asyncio.AbstractEventLoop, transport: Transport) -> None:
+    task = loop.create_task(transport.close())
+    _CLOSING.add(task)
+    task.add_done_callback(_CLOSING.discard)
+
+
 _LOCK = threading.Lock()
+_CLOSING: set[asyncio.Task[None]] = set()
 _ENDPOINTS: weakref.WeakSet[Endpoint] = weakref.WeakSet()
 _OF_THE_PARENT: list[Any] = []
 

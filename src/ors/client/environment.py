@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, overload
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
+from ors.client import gathering
 from ors.client.answers import terminal_of, tools_of
+from ors.client.async_task_sequence import AsyncTaskSequence
 from ors.client.endpoint import Endpoint, segment
+from ors.client.gathering import Episode, Which
+from ors.client.sequence import PAGE
 from ors.client.session import AsyncSession, _converted
 from ors.client.tasks import SplitName, Task, split_of
 from ors.errors import ProtocolError
@@ -16,6 +20,8 @@ if TYPE_CHECKING:
     from ors.client.formats import Provider
 
 __all__ = ["AsyncEnvironment"]
+
+_T = TypeVar("_T")
 
 
 class AsyncEnvironment:
@@ -58,6 +64,10 @@ class AsyncEnvironment:
         answer = await self._post("/task_range", {"split": split, **bounds})
         return self._tasks(answer, split, start if start is None or start >= 0 else -1)
 
+    async def tasks(self, split: str, *, page: int = PAGE) -> AsyncTaskSequence:
+        """The tasks of a split as a sequence: shuffled, sharded, gone through page by page (`page` tasks at once)."""
+        return await AsyncTaskSequence.of(self, split, page)
+
     @overload
     async def list_tools(self, format: None = None) -> list[ToolSpec]: ...
     @overload
@@ -81,6 +91,32 @@ class AsyncEnvironment:
     ) -> AsyncSession:
         """An episode of a task, given in full or by its place; open it with `async with`."""
         return AsyncSession(self, task, secrets, self._api_key, split, index)
+
+    def as_ended(
+        self,
+        play: Callable[[AsyncSession], Awaitable[_T]],
+        tasks: Iterable[Which],
+        *,
+        concurrency: int = 64,
+        secrets: Mapping[str, str] | None = None,
+    ) -> AsyncIterator[Episode[_T]]:
+        """Play many tasks, `concurrency` at once, and yield what became of each in the order in which they end.
+
+        `play` gets an open session. What it raises is the `error` of its episode and stops no other.
+        """
+        return gathering.as_ended(self, play, tasks, concurrency, secrets)
+
+    async def gather(
+        self,
+        play: Callable[[AsyncSession], Awaitable[_T]],
+        tasks: Iterable[Which],
+        *,
+        concurrency: int = 64,
+        secrets: Mapping[str, str] | None = None,
+    ) -> list[Episode[_T]]:
+        """The same, all of them, in the order of the tasks."""
+        ended = [episode async for episode in self.as_ended(play, tasks, concurrency=concurrency, secrets=secrets)]
+        return sorted(ended, key=lambda episode: episode.number)
 
     async def _get(self, path: str) -> Any:
         return await self._endpoint.value("GET", self._path + path, headers=self._headers())
