@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -274,6 +275,38 @@ def test_a_kill_at_any_moment_loses_no_result_and_plays_none_twice(agents: Path,
     assert not [key for key in recorded if after[f"{key[0]}.{key[1]}"] != before[f"{key[0]}.{key[1]}"]]
     # and whatever was begun more than once had been cut off by a kill: three kills, four at a time
     assert sum(count - 1 for count in after.values()) <= 3 * 4
+
+
+def test_a_full_disk_ends_the_run_and_the_same_command_goes_on(agents: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    command = [
+        sys.executable,
+        "-m",
+        "ors.cli",
+        "run",
+        f"{GAMES}:Sums",
+        "-a",
+        f"{agents}:wrong",
+        "-s",
+        "train",
+        "-n",
+        "30",
+    ]
+    command += ["-o", str(out), "--json"]
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000))
+
+    env = clean_environment()
+    done = subprocess.run(command, env=env, cwd=tmp_path, capture_output=True, text=True, timeout=60, preexec_fn=limit)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert re.fullmatch(r"error: .*/out: File too large; .* the same command goes on from there\n", done.stderr)
+    assert out.stat().st_size == 4000
+    assert not out.read_bytes().endswith(b"\n")
+    kept = len(keys_of_whole_lines(out))
+    said = numbers(subprocess.run(command, env=env, cwd=tmp_path, capture_output=True, text=True, timeout=60))
+    assert (said["episodes"], said["played_now"]) == (30, 30 - kept)
+    assert keys_of(out) == Counter({(index, 0): 1 for index in range(30)})
 
 
 def keys_of_whole_lines(path: Path) -> set[tuple[int, int]]:

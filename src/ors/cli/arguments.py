@@ -18,12 +18,16 @@ Source: TypeAlias = Annotated[
     ),
 ]
 ApiKey: TypeAlias = Annotated[
-    str | None, typer.Option("--api-key", envvar="ORS_API_KEY", help="The key of the server.", show_default=False)
+    str | None,
+    typer.Option("--api-key", metavar="KEY", envvar="ORS_API_KEY", help="The key of the server.", show_default=False),
 ]
 Env: TypeAlias = Annotated[
-    str | None, typer.Option("--env", "-e", help="The environment, where there are several.", show_default=False)
+    str | None,
+    typer.Option("--env", "-e", metavar="NAME", help="The environment, where there are several.", show_default=False),
 ]
-Split: TypeAlias = Annotated[str | None, typer.Option("--split", "-s", help="The split.", show_default=False)]
+Split: TypeAlias = Annotated[
+    str | None, typer.Option("--split", "-s", metavar="NAME", help="The split.", show_default=False)
+]
 Secrets: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(

@@ -34,9 +34,10 @@ def call(
     ] = None,
     env: Env = None,
     split: Split = None,
-    index: Annotated[int, typer.Option("--index", "-i", min=0, help="The task of the split.")] = 0,
+    index: Annotated[int, typer.Option("--index", "-i", metavar="N", min=0, help="The task of the split.")] = 0,
     task: Annotated[
-        str | None, typer.Option("--task", help="The task itself: a JSON object, @file or -.", show_default=False)
+        str | None,
+        typer.Option("--task", metavar="JSON", help="The task itself: a JSON object, @file or -.", show_default=False),
     ] = None,
     secret: Secrets = None,
     api_key: ApiKey = None,

@@ -25,15 +25,24 @@ def play(
     split: Split = None,
     index: Annotated[
         int | None,
-        typer.Option("--index", "-i", min=0, help="The task of the split; if none is named, any.", show_default=False),
+        typer.Option(
+            "--index",
+            "-i",
+            metavar="N",
+            min=0,
+            help="The task of the split; if none is named, any.",
+            show_default=False,
+        ),
     ] = None,
     task: Annotated[
-        str | None, typer.Option("--task", help="The task itself: a JSON object, @file or -.", show_default=False)
+        str | None,
+        typer.Option("--task", metavar="JSON", help="The task itself: a JSON object, @file or -.", show_default=False),
     ] = None,
     images: Annotated[
         Path | None,
         typer.Option(
             "--images",
+            metavar="FOLDER",
             help="A folder for the images of the episode; without it they are gone at its end.",
             file_okay=False,
             show_default=False,

@@ -14,6 +14,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.rule import Rule
+from rich.table import Table
 from rich.text import Text
 
 from ors.cli.asking import Cancelled, ask, ask_choice, ask_input
@@ -162,15 +163,14 @@ class Playing:
         return shlex.join([*words, "--split", self._where["split"], "--index", str(self._where["index"])])
 
     def _list(self, tools: Sequence[ToolSpec], *, parameters: bool = False) -> None:
-        width = max(len(tool.name) for tool in tools)
+        grid = Table.grid(padding=(0, 2))
         for place, tool in enumerate(tools, 1):
-            room = max(20, self._screen.width - width - 8)
-            said = plain(tool.description) if parameters else shortened(tool.description.partition("\n\n")[0], room)
-            self._screen.print(Text.assemble(f"{place:>3}  ", (f"{plain(tool.name):<{width}}", "cyan"), f"  {said}"))
-            if parameters:
-                for field in Field.all_of(tool.input_schema) or ():
-                    words = f"{field.name}: {field.told}" + (f". {field.description}" if field.description else "")
-                    self._screen.print(Text(f"       {plain(words)}", "dim"))
+            said = Text(plain(tool.description.strip() if parameters else tool.description.partition("\n\n")[0]))
+            for field in (Field.all_of(tool.input_schema) or ()) if parameters else ():
+                words = f"\n{field.name}: {field.told}" + (f". {field.description}" if field.description else "")
+                said.append(plain(words), "dim")
+            grid.add_row(f"{place:>3}", Text(plain(tool.name), "cyan"), said)
+        self._screen.print(grid)
         if not parameters:
             how = "Enter calls it" if len(tools) == 1 else "a number or a name"
             self._screen.print(Text(f"     {how}; ? for more, q to leave", "dim"))

@@ -14,7 +14,7 @@ __all__ = ["HELP_END", "run"]
 
 HELP_END = examples(
     "ors run addition.py --agent my_agent.py:play --limit 50",
-    "ors run http://127.0.0.1:8080 --agent my_package.agents:play --env addition --split test -c 64 -o test.jsonl",
+    "ors run http://127.0.0.1:8080 --agent my_package.agents:play --env addition -c 64 -o test.jsonl",
     "ors run addition.py --agent my_agent.py:play --limit 100 --seed 1 --repeat 4 --json",
 )
 
@@ -34,36 +34,44 @@ def run(
     ],
     env: Annotated[
         list[str] | None,
-        typer.Option("--env", "-e", help="The environment, by default all. Can be repeated.", show_default=False),
+        typer.Option(
+            "--env", "-e", metavar="NAME", help="The environment, by default all. Can be repeated.", show_default=False
+        ),
     ] = None,
     split: Annotated[
         str | None,
         typer.Option(
             "--split",
             "-s",
+            metavar="NAME",
             help="The split, by default the one of type test, or validation.",
             show_default=False,
         ),
     ] = None,
     limit: Annotated[
-        int | None, typer.Option("--limit", "-n", min=1, help="Tasks of each environment.", show_default="all")
+        int | None,
+        typer.Option(
+            "--limit", "-n", metavar="N", min=1, help="Tasks of each environment, by default all.", show_default=False
+        ),
     ] = None,
-    concurrency: Annotated[int, typer.Option("--concurrency", "-c", min=1, help="Episodes at once.")] = 16,
+    concurrency: Annotated[int, typer.Option("--concurrency", "-c", metavar="N", min=1, help="Episodes at once.")] = 16,
     seed: Annotated[
         int | None,
         typer.Option(
             "--seed",
+            metavar="N",
             help="Play tasks picked at random with this seed instead of the first ones; agents' random numbers "
             "follow it too.",
             show_default=False,
         ),
     ] = None,
-    repeat: Annotated[int, typer.Option("--repeat", min=1, help="Episodes of each task.")] = 1,
+    repeat: Annotated[int, typer.Option("--repeat", metavar="N", min=1, help="Episodes of each task.")] = 1,
     output: Annotated[
         Path | None,
         typer.Option(
             "--output",
             "-o",
+            metavar="FILE",
             dir_okay=False,
             help="A file for the results, a line of JSON for each episode. What it holds already is not played again.",
             show_default=False,
@@ -79,29 +87,40 @@ def run(
         float | None,
         typer.Option(
             "--unpaid",
-            help="What an episode counts as that was played and never paid.",
-            show_default="in no mean",
+            metavar="REWARD",
+            help="What an episode counts as that was played and never paid; by default it is in no mean.",
+            show_default=False,
         ),
     ] = None,
     require: Annotated[
         float | None,
-        typer.Option("--require", help="Exit code 3 where a mean reward is below this.", show_default=False),
+        typer.Option(
+            "--require", metavar="REWARD", help="Exit code 3 where a mean reward is below this.", show_default=False
+        ),
     ] = None,
     timeout: Annotated[
-        float | None, typer.Option("--timeout", min=0.001, help="Seconds for an episode.", show_default="no limit")
+        float | None,
+        typer.Option("--timeout", metavar="SECONDS", min=0.001, help="The time for an episode.", show_default=False),
     ] = None,
     call_timeout: Annotated[
-        float | None, typer.Option("--call-timeout", min=0.001, help="Seconds for a call.", show_default="no limit")
+        float | None,
+        typer.Option("--call-timeout", metavar="SECONDS", min=0.001, help="The time for a call.", show_default=False),
     ] = None,
     max_calls: Annotated[
         int | None,
-        typer.Option("--max-calls", min=1, help="Calls in an episode; then it is stopped.", show_default="no limit"),
+        typer.Option(
+            "--max-calls", metavar="N", min=1, help="Calls in an episode; then it is stopped.", show_default=False
+        ),
     ] = None,
     secret: Secrets = None,
     log: Annotated[
         Path | None,
         typer.Option(
-            "--log", dir_okay=False, help="A file for the log of a target that is served here.", show_default=False
+            "--log",
+            metavar="FILE",
+            dir_okay=False,
+            help="A file for the log of a target that is served here.",
+            show_default=False,
         ),
     ] = None,
     api_key: ApiKey = None,

@@ -36,7 +36,9 @@ def tasks(
     ] = None,
     limit: Annotated[
         int | None,
-        typer.Option("--limit", "-n", min=1, help=f"At most so many; without --json and --range {_SHOWN} otherwise."),
+        typer.Option(
+            "--limit", "-n", metavar="N", min=1, help=f"At most so many; without --json and --range {_SHOWN} otherwise."
+        ),
     ] = None,
     api_key: ApiKey = None,
     json: AsJSON = False,

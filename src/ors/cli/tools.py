@@ -30,7 +30,9 @@ def tools(
     split: Split = None,
     index: Annotated[
         int | None,
-        typer.Option("--index", "-i", min=0, help="With --split: the tools of this task, which may have more."),
+        typer.Option(
+            "--index", "-i", metavar="N", min=0, help="With --split: the tools of this task, which may have more."
+        ),
     ] = None,
     format: Annotated[
         Format | None, typer.Option("--format", "-f", help="Print them as JSON for this provider.", show_default=False)
