@@ -133,7 +133,7 @@ class OpenEnvOffering:
         new = [key for key in dropped if key not in self._told]
         if new and len(self._told) < 1000:
             self._told.update(new)
-            logger.warning("%s: reset() does not take %s, which is left out; it takes %s", self.name, named, takes)
+            logger.warning("%s: reset() does not take %s (left out); it takes %s", self.name, named, takes)
         return {"dropped": dropped, "accepted": accepted}
 
     def _tools(self, schema: dict[str, Any], look_for_them: bool) -> list[dict[str, Any]]:
