@@ -66,6 +66,7 @@ def test_an_episode_with_mistakes(terminal: Play, teardowns: Path) -> None:
     play.wait_for("answer is needed")
     play.type("five")
     play.wait_for("five is not an integer")
+    play.wait_for("answer = $")
     play.press("\x04")
     play.wait_for("not called")
     play.type('submit {"answer": 42}')
