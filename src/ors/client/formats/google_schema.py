@@ -78,18 +78,14 @@ def narrow(schema: Any) -> Schema:
 
 def _merged(schema: Schema) -> Schema:
     """`schema` with the parts of `allOf` merged into it, as far as one set of keywords can say them."""
-    rounds = 0
-    while "allOf" in schema and rounds < 20:
-        parts = schema.pop("allOf")
-        before = dict(schema)
-        for part in parts:
-            schema = merge(dict(part), schema) if isinstance(part, Mapping) else schema
-        rounds += 1
-        if schema.get("allOf") == parts:  # nothing more can be merged
-            break
-        if "allOf" in schema and all(part in parts for part in schema["allOf"]) and before == schema:
-            break
-    return schema
+    parts, left = list(schema.pop("allOf", [])), []
+    while parts:
+        part = parts.pop(0)
+        if isinstance(part, Mapping):
+            parts = [*part.get("allOf", []), *parts]
+            schema = merge({key: value for key, value in part.items() if key != "allOf"}, schema)
+            left += schema.pop("allOf", [])
+    return {**schema, "allOf": left} if left else schema
 
 
 def _kinds(schema: Schema) -> list[str]:
