@@ -204,6 +204,8 @@ class Proxy(_Looped):
             await asyncio.gather(*both, return_exceptions=True)
             for end in (writer, behind_writer):
                 end.transport.abort()
+                with contextlib.suppress(Exception):
+                    await end.wait_closed()
 
 
 def answer(status: int, body: bytes = b"{}", *headers: str) -> bytes:
