@@ -7,8 +7,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from ors.client import ORS, AsyncORS, Task
 from scenarios import COMMON, Awaited, in_threads, serve
+
+from ors.client import ORS, AsyncORS, Task
 
 
 class OrsSdk:
