@@ -149,9 +149,13 @@ class Environment:
         *,
         split: str | None = None,
         index: int | None = None,
+        toolset: str | None = None,
     ) -> Session:
-        """An episode of a task, given in full or by its place; open it with `with`."""
-        return Session(self._inner.session(task, secrets, split=split, index=index))
+        """An episode of a task, given in full or by its place; open it with `with`.
+
+        toolset: the name of a toolset that the server shall add; it is the server that knows which there are.
+        """
+        return Session(self._inner.session(task, secrets, split=split, index=index, toolset=toolset))
 
     def as_ended(
         self,

@@ -16,8 +16,9 @@ from yarl import URL
 from ors._version import __version__
 from ors.client.abilities import Abilities
 from ors.client.answers import parse, refusal
+from ors.client.portal import current_loop
 from ors.client.retrying import Attempts, Retry, may_pass
-from ors.client.transport import Answer, NetworkError, Transport
+from ors.client.transport import Answer, NetworkError, Transport, abandon_all
 from ors.errors import ClientError, RequestLost
 from ors.jsontext import dump
 
@@ -88,17 +89,23 @@ class Endpoint:
         if transport is None or transport.closed:
             transport = Transport(self._headers())
             with _LOCK:
+                for other in [other for other in self._transports if other.is_closed()]:
+                    del self._transports[other]
                 self._transports[loop] = transport
         self._latest = (loop, transport)
         return transport
 
     async def close(self) -> None:
         """Close the connections of the running event loop."""
+        loop, other = asyncio.get_running_loop(), current_loop()
         with _LOCK:
-            transport = self._transports.pop(asyncio.get_running_loop(), None)
+            transport = self._transports.pop(loop, None)
+            pinging = self._transports.pop(other, None) if other is not None else None
         self._latest = None
         if transport is not None:
             await transport.close()
+        if pinging is not None and other is not None:
+            other.call_soon_threadsafe(_close_later, other, pinging)
 
     def _headers(self) -> dict[str, str]:
         headers = {"User-Agent": f"ors-kit/{__version__}", **self.headers}
@@ -223,10 +230,8 @@ def _forget_connections() -> None:
     """In a forked child: the parent's connections are not ours to use, and not ours to close."""
     global _LOCK
     _LOCK = threading.Lock()
+    _OF_THE_PARENT.extend(abandon_all())
     for endpoint in list(_ENDPOINTS):
-        for transport in list(endpoint._transports.values()):
-            transport.abandon()
-            _OF_THE_PARENT.append(transport)
         _OF_THE_PARENT.append(endpoint._latest)
         endpoint._transports = weakref.WeakKeyDictionary()
         endpoint._latest = None

@@ -88,9 +88,13 @@ class AsyncEnvironment:
         *,
         split: str | None = None,
         index: int | None = None,
+        toolset: str | None = None,
     ) -> AsyncSession:
-        """An episode of a task, given in full or by its place; open it with `async with`."""
-        return AsyncSession(self, task, secrets, self._api_key, split, index)
+        """An episode of a task, given in full or by its place; open it with `async with`.
+
+        toolset: the name of a toolset that the server shall add; it is the server that knows which there are.
+        """
+        return AsyncSession(self, task, secrets, self._api_key, split, index, toolset)
 
     def as_ended(
         self,

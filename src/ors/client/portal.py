@@ -10,7 +10,7 @@ import threading
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-__all__ = ["Portal", "portal"]
+__all__ = ["Portal", "current_loop", "portal"]
 
 _T = TypeVar("_T")
 _STOP_S = 10.0
@@ -91,6 +91,11 @@ def portal() -> Portal:
             if made is None:
                 made = _portal = Portal()
     return made
+
+
+def current_loop() -> asyncio.AbstractEventLoop | None:
+    """The loop of this process's portal, if it has one."""
+    return None if _portal is None else _portal.loop
 
 
 def _forget() -> None:

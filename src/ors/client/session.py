@@ -65,8 +65,11 @@ class AsyncSession:
         api_key: str | None = None,
         split: str | None = None,
         index: int | None = None,
+        toolset: str | None = None,
     ) -> None:
         self._place = place_of(task, split, index)
+        if toolset is not None:
+            self._place["toolset_name"] = toolset
         self._env = env.name
         self.endpoint: Endpoint = env._endpoint
         self._path = f"/{segment(env.name)}"

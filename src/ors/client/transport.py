@@ -7,6 +7,7 @@ request can have arrived.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import contextlib
 import io
 import socket
@@ -19,7 +20,7 @@ from yarl import URL
 
 from ors.client import descriptors
 
-__all__ = ["Answer", "NetworkError", "Stream", "Transport"]
+__all__ = ["Answer", "NetworkError", "Stream", "Transport", "abandon_all"]
 
 CONNECT_S = 30.0
 KEEP_ALIVE_S = 4.0
@@ -111,6 +112,8 @@ class Transport:
         # it would send a GET again by itself, and GET /prompt starts games on some servers
         self._http._retry_connection = False
         self.lock = asyncio.Lock()
+        self._loop = asyncio.get_running_loop()
+        _keep(self)
         self._closing = self._close_with_the_loop()
         # it goes on to its `yield` at once, and from then on the loop knows it
         with contextlib.suppress(StopIteration):
@@ -155,13 +158,38 @@ class Transport:
     def abandon(self) -> None:
         """In a forked child: these connections belong to the parent. They are not closed, and nothing complains."""
         self._connector._closed = True
+        _KEPT.discard(self)
 
     async def _close_with_the_loop(self) -> AsyncGenerator[None, None]:
         # asyncio.run, and whoever ends a loop properly, closes its asynchronous generators
         try:
             yield
         finally:
+            _KEPT.discard(self)
             await self._http.close()
+
+
+_KEPT: set[Transport] = set()
+"""Transports that are not closed: a collected one could only complain of its connections."""
+
+
+def _keep(transport: Transport) -> None:
+    for other in list(_KEPT):
+        # its loop was closed without its generators, so nothing can be closed any more
+        if other._loop.is_closed():
+            other.abandon()
+    _KEPT.add(transport)
+
+
+def abandon_all() -> list[Transport]:
+    """Every transport of this process, abandoned: at its end, and in a forked child."""
+    kept = list(_KEPT)
+    for transport in kept:
+        transport.abandon()
+    return kept
+
+
+atexit.register(abandon_all)
 
 
 def _lost(exc: BaseException) -> NetworkError:
