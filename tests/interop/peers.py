@@ -17,6 +17,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 VENVS = ROOT / ".venvs"
 PINS = {"ors-sdk": "0.1.0", "openreward": "0.1.167", "openenv": "0.10.0"}
+HARNESSES = {"firehorse-cli": "0.1.4", "inspect-openreward": "0.3.0"}
+"""What plays with openreward's client inside, and asks a model through OpenAI's."""
+BESIDE = dict.fromkeys(HARNESSES, ("openai>=2.8", f"openreward=={PINS['openreward']}"))
+"""What a harness leaves to its user to install."""
 INSTALL_LIMIT_S = 600
 
 
@@ -35,8 +39,9 @@ def peer_python(name: str, *, home: Path | None = None, environ: Mapping[str, st
     with home.with_name(f"{home.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         # pip installs what a distribution needs before the distribution itself, so this version also says "complete"
-        if _installed(python, name) != (PINS[name], sys.version_info[:2]):
-            _make(home, python, f"{name}=={PINS[name]}", environ or clean_environ())
+        version = {**PINS, **HARNESSES}[name]
+        if _installed(python, name) != (version, sys.version_info[:2]):
+            _make(home, python, [*BESIDE.get(name, ()), f"{name}=={version}"], environ or clean_environ())
     return python
 
 
@@ -59,20 +64,28 @@ def _installed(python: Path, name: str) -> tuple[str, tuple[int, int]] | None:
     return version, (int(major), int(minor))
 
 
-def _make(home: Path, python: Path, requirement: str, environ: Mapping[str, str]) -> None:
+def _make(home: Path, python: Path, requirements: list[str], environ: Mapping[str, str]) -> None:
     shutil.rmtree(home, ignore_errors=True)
     venv.create(home)
     # our own pip does it: giving the peer one takes longer than all the rest
     command = [sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check"]
-    command += ["install", "--quiet", requirement]
+    problem = ""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, env=environ, timeout=INSTALL_LIMIT_S)
-        problem = done.stderr.strip() if done.returncode else ""
+        # the distribution itself comes last, since its version says that all is there
+        for requirement in requirements:
+            done = subprocess.run(
+                [*command, "install", "--quiet", requirement],
+                capture_output=True,
+                text=True,
+                env=environ,
+                timeout=INSTALL_LIMIT_S,
+            )
+            problem = problem or (done.stderr.strip() if done.returncode else "")
     except subprocess.TimeoutExpired:
         problem = f"pip did not end within {INSTALL_LIMIT_S} s"
     if problem:
         shutil.rmtree(home, ignore_errors=True)
         raise PeerUnavailable(
-            f"{requirement} cannot be installed. These tests play with the real client, so they need the package "
+            f"{requirements[-1]} cannot be installed. These tests play with the real client, so they need the package "
             f"registry (once: it is kept in {home.parent.name}/{home.name}). pip said:\n{problem[-2000:]}"
         )
