@@ -8,6 +8,7 @@ from statistics import median
 
 from calls import ASYNC, SINGLE, SYNC, Case, Long, Results, middle
 from disturbance import DISTURBED
+from episodes import BOTH_OURS, BOTH_THEIRS, BY_HAND, THEIRS_ON_OURS, EpisodeCosts
 from imports import AUTHOR, BARE_IMPORT, ORS_SDK_SERVER, PYDANTIC, WITH_SERVER, ImportCost
 from servers import BARE, ORS_SDK, ORS_SDK_QUIET, OURS
 from sessions import BlockingCost, IdleCost
@@ -30,6 +31,7 @@ class Findings:
     imports: dict[str, ImportCost] = field(default_factory=dict)
     idle: dict[str, IdleCost] = field(default_factory=dict)
     blocking: dict[str, BlockingCost] = field(default_factory=dict)
+    episodes: EpisodeCosts = field(default_factory=lambda: EpisodeCosts({}))
 
     def figure(self, subject: str, case: Case, metric: str) -> float | None:
         """The median of a figure of tool calls, or None where it was not measured."""
@@ -62,6 +64,7 @@ def goals(found: Findings) -> list[Goal]:
     return [
         *_call_goals(found),
         *_long_goals(found),
+        *_episode_goals(found),
         *_task_goals(found),
         *_import_goals(found),
         *_session_goals(found),
@@ -113,6 +116,26 @@ def _long_goals(found: Findings) -> Iterator[Goal]:
             measure = f"the same over {ours.whole.seconds:.0f} s"
             others = max(ours.whole.others, other.whole.others)
             yield Goal(measure, f"≥ {least:g} × {peer}", f"{ratio:.2f} ×", ratio >= least, aside, others)
+
+
+def _episode_goals(found: Findings) -> Iterator[Goal]:
+    costs = found.episodes
+    plan = [(BOTH_THEIRS, 8.0), (THEIRS_ON_OURS, 3.0), (BY_HAND, 0.6)]
+    ours = costs.middle(BOTH_OURS, "per_s")
+    for pair, least in plan:
+        other = costs.middle(pair, "per_s")
+        if ours is None or other is None:
+            continue
+        cpu = [costs.middle(one, "client_cpu_us") or 0.0 for one in (pair, BOTH_OURS)]
+        others = max(costs.middle(one, "others") or 0.0 for one in (pair, BOTH_OURS))
+        aside = f"by CPU time of the client {cpu[0] / cpu[1]:.2f} ×"
+        measure, goal = "64 episodes at once: episodes/s", f"≥ {least:g} × {pair.name}"
+        yield Goal(measure, goal, f"{ours / other:.2f} ×", ours / other >= least, aside, others)
+    if (held := costs.open) is not None:
+        count = f"{held.sessions:,} sessions of one client process at once"
+        yield Goal(f"{count}: failures", "0", str(held.failures), held.failures == 0, "; ".join(held.failed))
+        aside = f"{held.busy_kib:.1f} KiB while each has a connection"
+        yield Goal(f"{count}: memory of each", "≤ 20 KiB", f"{held.kib:.1f} KiB", held.kib <= 20, aside)
 
 
 def _task_goals(found: Findings) -> Iterator[Goal]:

@@ -9,6 +9,7 @@ from statistics import median
 
 from calls import CASES
 from disturbance import DISTURBED
+from episodes import PAIRS
 from findings import Findings, goals
 from imports import STATEMENTS
 from servers import BARE, OURS
@@ -32,6 +33,7 @@ def as_markdown(found: Findings) -> str:
     for title, table in (
         ("Tool calls", _calls(found)),
         ("A run of over a minute", _long(found)),
+        ("Episodes", _episodes(found)),
         ("/task_range of 100 in a split of 1,000,000", _tasks(found)),
         ("Imports", _imports(found)),
         ("Idle sessions", _idle(found)),
@@ -105,6 +107,28 @@ def _long(found: Findings) -> Iterator[str]:
     head = ("server", f"calls/s, {first}", "p99 ms", "CPU µs per call")
     head += (f"calls/s, {then}", "p99 ms", "CPU µs per call", f"RSS MiB more, {first}", f"RSS MiB more, {then}")
     yield from _table(head, rows)
+
+
+def _episodes(found: Findings) -> Iterator[str]:
+    rows = []
+    for pair in PAIRS:
+        samples = found.episodes.rounds.get(pair.name)
+        if not samples:
+            continue
+        rate, client, server = (
+            found.episodes.middle(pair, metric) or 0.0 for metric in ("per_s", "client_cpu_us", "server_cpu_us")
+        )
+        spread = f"{min(one.per_s for one in samples):,.0f}–{max(one.per_s for one in samples):,.0f}"
+        rows.append((pair.name, f"{rate:,.0f}", spread, f"{client:,.0f}", f"{server:,.0f}"))
+    if rows:
+        head = ("client on server", "episodes/s", "lowest–highest", "client CPU µs each", "server CPU µs each")
+        yield from _table(head, rows)
+    if (held := found.episodes.open) is not None:
+        yield ""
+        yield (
+            f"{held.sessions:,} sessions open at once in one process: used in {held.seconds:.1f} s, {held.failures} "
+            f"failures, {held.kib:.1f} KiB each, {held.busy_kib:.1f} KiB while each has a connection."
+        )
 
 
 def _tasks(found: Findings) -> Iterator[str]:

@@ -18,6 +18,7 @@ from typing import Any
 from calls import FULL, QUICK, measure_calls, measure_long
 from cores import cores
 from disturbance import Watch
+from episodes import measure_episodes
 from failures import FAILURES
 from findings import Findings, goals
 from imports import measure_imports
@@ -29,7 +30,7 @@ from sessions import measure_blocking, measure_idle
 from tasks import measure_tasks
 
 HERE = Path(__file__).resolve().parent
-MEASURES = ("calls", "long", "tasks", "imports", "idle", "blocking")
+MEASURES = ("calls", "long", "episodes", "tasks", "imports", "idle", "blocking")
 
 
 def main() -> int:
@@ -50,6 +51,7 @@ def main() -> int:
         "tasks": lambda: measure_tasks(subjects, effort.quick),
         "idle": lambda: measure_idle(subjects, effort.quick),
         "blocking": lambda: measure_blocking(subjects, effort.rounds, effort.quick),
+        "episodes": lambda: measure_episodes(subjects, effort.rounds, float(effort.seconds), effort.attempts),
         "calls": lambda: measure_calls(subjects, effort),
         "long": lambda: {} if effort.quick else measure_long(subjects),
     }
