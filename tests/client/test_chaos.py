@@ -1,4 +1,4 @@
-"""A tenth of all requests is cut, delayed or refused: every reward arrives once, none is invented, none lost in silence.
+"""A tenth of all requests is cut, delayed or refused: every reward arrives once, none is invented, none is lost.
 
 `ORS_CHAOS_EPISODES=10000` plays as many episodes; the default is few enough for every run of the tests.
 """
