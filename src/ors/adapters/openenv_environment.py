@@ -75,6 +75,9 @@ class OpenEnvOffering:
             tools=dump(self._tools(schema, list_tools)),
             description=(inspect.getdoc(cls) or "") if cls is not None and cls.__doc__ else "",
             lists_tasks=callable(getattr(cls, "list_tasks", None)),
+            schemas=dump(self.schemas()),
+            calls_tools=self.has_tools,
+            max_sessions=self.max_sessions,
         )
         self.task_methods = frozenset(name for name in METHODS if callable(getattr(cls, name, None)))
         self.tasks = OpenEnvTasks(self) if self.task_methods else None

@@ -25,8 +25,16 @@ def bridge(offering: Offering, kind: Literal["tools", "steps"]) -> Offering:
 
 
 def described(offering: Offering) -> OfferingSpec:
-    """An offering's specification, with the tools that it has where it is played by tools."""
-    return msgspec.structs.replace(offering.spec, tools=bridge(offering, "tools").spec.tools)
+    """An offering's specification, with what it has where it is played by tools, and what where by steps."""
+    steps = bridge(offering, "steps").spec
+    return msgspec.structs.replace(
+        offering.spec,
+        tools=bridge(offering, "tools").spec.tools,
+        action=steps.action,
+        schemas=steps.schemas,
+        calls_tools=steps.calls_tools,
+        own_tasks=offering.tasks is not None,
+    )
 
 
 def tasks_of(offering: Offering) -> Tasks:

@@ -90,7 +90,7 @@ KINDS: dict[str, Kind] = {
 class Failure(msgspec.Struct, frozen=True):
     """Something failed: its kind, words for people, whether a retry can help, and whether author code ran.
 
-    errors: each fault of an input, as JSON objects, for protocols that list them.
+    errors: each fault of an input, as JSON objects, for protocols that list them. about: what else programs are told.
     """
 
     kind: str
@@ -99,6 +99,7 @@ class Failure(msgspec.Struct, frozen=True):
     ran: Ran = "no"
     retry_after: float | None = None
     errors: list[dict[str, Any]] | None = None
+    about: dict[str, Any] | None = None
 
     @property
     def status(self) -> int:

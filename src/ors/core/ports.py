@@ -52,6 +52,7 @@ class Start(msgspec.Struct, frozen=True):
     """What an episode starts from: a task by reference or in full, a seed, options and secrets.
 
     kind: how a session is played, whatever kind its environment is of, from its opening on; None: as that is.
+    lazy: nothing is made before something is asked of the session, which counts as one from the start all the same.
     """
 
     ref: TaskRef | None = None
@@ -60,6 +61,7 @@ class Start(msgspec.Struct, frozen=True):
     options: Mapping[str, Any] = {}
     secrets: Secrets = Secrets()
     kind: Literal["tools", "steps"] | None = None
+    lazy: bool = False
 
 
 class Principal(msgspec.Struct, frozen=True):
@@ -81,6 +83,11 @@ class Op(msgspec.Struct, frozen=True):
     env: str | None = None
     timeout_s: float | None = None
     start: Start | None = None
+
+    @property
+    def limit_s(self) -> float | None:
+        """How long it may take; a step has its limit in its plan, which may tell the environment of it."""
+        return self.timeout_s if self.kind != "step" else None
 
 
 class ToolOutcome(msgspec.Struct, frozen=True):
@@ -122,9 +129,9 @@ Outcome: TypeAlias = ToolOutcome | StepOutcome | Document | Opened | Failure
 
 
 class TaskQuery(msgspec.Struct, frozen=True):
-    """A question about tasks: which splits, how many, one by index, or a slice."""
+    """A question about tasks: which splits, how many, one by index, or a slice. `metadata`: about the environment."""
 
-    kind: Literal["splits", "count", "get", "range"]
+    kind: Literal["splits", "count", "get", "range", "metadata"]
     split: str = ""
     index: int = 0
     start: int | None = None
@@ -134,7 +141,9 @@ class TaskQuery(msgspec.Struct, frozen=True):
 class OfferingSpec(msgspec.Struct, frozen=True):
     """What an environment offers, as data that fronts keep: they never import an author's class.
 
-    tools: the tools that every session has. action: the JSON Schema of an action, of an environment of steps.
+    tools: the tools that every session has. action: the JSON Schema of an action, where it is played by steps; schemas:
+    this and those of observations and states. own_tasks: it has tasks, and not only seeds. calls_tools: it takes the
+    actions that list and call tools. max_sessions: as many at once; None: as many as the machine bears.
     """
 
     name: str
@@ -144,6 +153,10 @@ class OfferingSpec(msgspec.Struct, frozen=True):
     description: str = ""
     lists_tasks: bool = True
     action: bytes = b"null"
+    schemas: bytes = b"null"
+    own_tasks: bool = True
+    calls_tools: bool = False
+    max_sessions: int | None = None
 
 
 class Latch:

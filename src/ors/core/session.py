@@ -10,6 +10,8 @@ import enum
 import logging
 from typing import Any
 
+import msgspec
+
 from ors.core.calls import Call, CallLog
 from ors.core.failures import Failure, failure
 from ors.core.limits import Limits
@@ -50,6 +52,7 @@ class Session(Turns):
     __slots__ = (
         "_calls",
         "_episode",
+        "_lazy",
         "_loop",
         "_over",
         "_prompt",
@@ -86,6 +89,7 @@ class Session(Turns):
         self.secrets: tuple[Secrets, ...] = ()
         self._loop = asyncio.get_running_loop()
         self._episode: Any = None
+        self._lazy: Start | None = None
         self._calls = CallLog(limits.store)
         self._shared: dict[str, Call] | None = None
         self._prompt: Document | None = None
@@ -95,9 +99,12 @@ class Session(Turns):
     # What may be asked
 
     def begin(self, start: Start) -> None:
-        """Open the episode in the background."""
+        """Open the episode in the background; a lazy one when something is asked of it."""
+        if start.lazy:
+            self._lazy = msgspec.structs.replace(start, lazy=False)
+            return
         call = Call("", "setup", None, started=self._limits.clock())
-        self._shared = {"setup": call}
+        self._shared = (self._shared or {}) | {"setup": call}
         try:
             self._episode = self.offering.episode(start)
             planned = self._episode.open()
@@ -222,8 +229,7 @@ class Session(Turns):
         if (kind in _STEPS) is not (self.offering.spec.kind == "steps"):
             future.set_result(failure("not_supported", f"'{self.env}' is not played by {kind}"))
             return
-        if self._shared is None:
-            self._shared = {}
+        self._shared = self._shared if self._shared is not None else {}
         if kind in ("prompt", "tools", "state"):
             current = self._shared.get(kind)
             if current is not None:
@@ -280,8 +286,11 @@ class Session(Turns):
             if self._waiting is None:
                 self._waiting = []
             self._waiting.append((call, op))
+            if self._lazy is not None:
+                start, self._lazy = self._lazy, None
+                self.begin(start)
         else:
-            self._take(call, self._plan(op))
+            self._take(call, self._plan(op), op.limit_s)
 
     def _finish(self, call: Call, outcome: Outcome) -> None:
         """A call has its outcome: keep it, and tell everybody who waits."""
@@ -345,7 +354,7 @@ class Session(Turns):
             if self.failure is not None:
                 self._finish(call, self.failure)
             elif not call.ended:
-                self._take(call, self._plan(op))
+                self._take(call, self._plan(op), op.limit_s)
 
     # The end
 
@@ -378,9 +387,7 @@ class Session(Turns):
 
     def _release(self, why: str) -> Script:
         # planned only now: code that ran until here may have made what there is to release
-        if self._episode is None:
-            return Document(b"{}")
-        return (yield from play(self._episode.close(why)))
+        return (yield from play(self._episode.close(why) if self._episode is not None else None))
 
     def _torn_down(self, outcome: Outcome) -> None:
         assert self._over is not None

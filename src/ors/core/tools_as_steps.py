@@ -40,23 +40,51 @@ __all__ = ["ToolsAsSteps", "choose"]
 
 logger = logging.getLogger("ors.session")
 
+# clients of OpenEnv know by the title that there are tools to list
 _ACTION = {
-    "oneOf": [
-        {
-            "type": "object",
-            "properties": {"type": {"const": "list_tools"}},
-            "required": ["type"],
+    "title": "CallToolAction",
+    "description": 'Calls a tool; `{"type": "list_tools"}` lists them, before any reset too.',
+    "type": "object",
+    "properties": {
+        "type": {"enum": ["call_tool", "list_tools"], "default": "call_tool"},
+        "tool_name": {"type": "string"},
+        "arguments": {"type": "object", "default": {}},
+    },
+    "required": ["tool_name"],
+}
+_NULLABLE = [{"type": "object"}, {"type": "null"}]
+_ABOUT = {"done": {"type": "boolean"}, "reward": {"type": ["number", "null"]}, "metadata": {"type": "object"}}
+_SCHEMAS = {
+    "action": _ACTION,
+    "observation": {
+        "title": "CallToolObservation",
+        "type": "object",
+        "properties": {
+            "tool_name": {"type": "string"},
+            "result": {"anyOf": _NULLABLE},
+            "error": {"anyOf": _NULLABLE},
+            **_ABOUT,
         },
-        {
-            "type": "object",
-            "properties": {
-                "type": {"const": "call_tool"},
-                "tool_name": {"type": "string"},
-                "arguments": {"type": "object"},
-            },
-            "required": ["tool_name"],
+        "required": ["tool_name"],
+    },
+    "state": {
+        "title": "State",
+        "type": "object",
+        "properties": {
+            "episode_id": {"type": ["string", "null"]},
+            "step_count": {"type": "integer", "minimum": 0},
+            "split": {"type": "string"},
+            "index": {"type": "integer"},
+            "seed": {"type": "integer"},
         },
-    ]
+        "required": ["step_count"],
+    },
+    "reset_observation": {
+        "title": "Prompt",
+        "type": "object",
+        "properties": {"prompt": {"type": "array", "items": {"type": "object"}}, **_ABOUT},
+        "required": ["prompt"],
+    },
 }
 _ERROR_TYPES = {"unknown_tool": "tool_not_found", "invalid_input": "invalid_args"}
 
@@ -68,7 +96,9 @@ class ToolsAsSteps:
         self._offering = offering
         self.affinity = offering.affinity
         self.tasks = offering.tasks
-        self.spec: OfferingSpec = msgspec.structs.replace(offering.spec, kind="steps", action=dump(_ACTION))
+        self.spec: OfferingSpec = msgspec.structs.replace(
+            offering.spec, kind="steps", action=dump(_ACTION), schemas=dump(_SCHEMAS), calls_tools=True
+        )
 
     def episode(self, start: Start) -> StepEpisode:
         return _ToolStepEpisode(self._offering)
@@ -174,10 +204,11 @@ def _called(name: str, outcome: ToolOutcome) -> StepOutcome:
 async def choose(tasks: Tasks, start: Start, run: RunWork) -> Start | Failure:
     """Choose the task of an episode of tools that was reset without one.
 
-    The split is the one that the options name, else the first of the type train. The index is a keyed hash of the seed
-    modulo the number of tasks, so that neighbouring seeds are not neighbouring tasks; without a seed it is random.
+    The split is the one that the options name, else the first of the type train. The index is theirs too, else a keyed
+    hash of the seed modulo the number of tasks, so that neighbouring seeds are not neighbouring tasks; without a seed
+    it is random.
     """
-    split = start.options.get("split")
+    split, index = start.options.get("split"), start.options.get("index")
     if not isinstance(split, str):
         listed = await tasks.query(TaskQuery("splits"), run)
         if isinstance(listed, Failure):
@@ -187,6 +218,8 @@ async def choose(tasks: Tasks, start: Start, run: RunWork) -> Start | Failure:
         if not names:
             return failure("unknown_split", "the environment has no splits; give the task in full")
         split = names[0]
+    if isinstance(index, int) and not isinstance(index, bool):
+        return msgspec.structs.replace(start, ref=TaskRef(split, index))
     counted = await tasks.query(TaskQuery("count", split), run)
     if isinstance(counted, Failure):
         return counted

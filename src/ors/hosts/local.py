@@ -6,7 +6,6 @@ It is also what an owner process behind a remote host runs. Every method is call
 from __future__ import annotations
 
 import asyncio
-import hmac
 import logging
 import time
 from collections import OrderedDict
@@ -32,6 +31,9 @@ from ors.core.ports import (
     TaskRef,
 )
 from ors.core.session import Session
+from ors.hosts.about import About
+from ors.hosts.capacity import Capacity
+from ors.hosts.refusals import acts_in, misdirected
 from ors.runtime import Runtime, RuntimeOptions
 
 __all__ = ["HostOptions", "LocalHost"]
@@ -100,6 +102,10 @@ class LocalHost:
             retry_after=self.options.retry_after_s,
         )
         self._sessions: dict[str, Session] = {}
+        self._capacity = Capacity(
+            named, self.options.max_sessions, self.options.retry_after_s, self.options.teardown_timeout_s
+        )
+        self._about = About()
         self._ended: OrderedDict[str, tuple[float, str, str | None]] = OrderedDict()
         self._ending: set[asyncio.Future[None]] = set()
         self._draining = False
@@ -114,6 +120,8 @@ class LocalHost:
     async def open(
         self, sid: str, env: str | None, start: Start, principal: Principal, key: str | None
     ) -> Opened | Failure:
+        name = self._name(env)
+        full = None if isinstance(name, Failure) or sid in self._sessions else await self._capacity.room(name)
         refused = self._refuse_open(sid, principal)
         if refused is not None:
             return refused
@@ -124,15 +132,17 @@ class LocalHost:
                 outcome: Opened | Failure = await asyncio.shield(session.joined)
                 return outcome
             return failure("session_exists", "Session already exists")
-        name = self._name(env)
         if isinstance(name, Failure):
             return name
+        if full is not None:
+            return full
         offering = self._offerings[name, start.kind or self._specs[name].kind]
         home = self._runtime.home(offering.spec.name, offering.affinity)
         session = Session(sid, offering, principal, self._runtime, home, self._limits)
         session.key = key
         session.on_hung = self._hung
         self._sessions[sid] = session
+        self._capacity.take(name)
         # shielded: the request that started it may be cut off, the session is then still whole
         opening = self._loop.create_task(self._open(session, start))
         session.joined = opening
@@ -145,6 +155,7 @@ class LocalHost:
             if isinstance(task, Failure):
                 if self._sessions.get(session.id) is session:
                     del self._sessions[session.id]
+                    self._capacity.leave(session.env)
                     # calls that came before the answer wait for a session that will not be
                     session.stop(task)
                     session.close("not opened")
@@ -166,12 +177,12 @@ class LocalHost:
             or (
                 session.principal is not principal
                 and session.principal != principal
-                and (op.kind == "reset" or not _acts_in(sid, principal))
+                and (op.kind == "reset" or not acts_in(sid, principal))
             )
             or (op.env is not None and op.env != session.env)
         ):
             future: asyncio.Future[Outcome] = self._loop.create_future()
-            future.set_result(self._misdirected(sid, session, principal, op.env))
+            future.set_result(misdirected(sid, session, self._ended, principal, op.env))
             return future
         if op.kind == "reset":
             # shielded: whoever asked may leave, and the episode then still begins
@@ -205,8 +216,8 @@ class LocalHost:
 
     async def cancel(self, sid: str, principal: Principal, call_id: str) -> Document | Failure:
         session = self._sessions.get(sid)
-        if session is None or (session.principal != principal and not _acts_in(sid, principal)):
-            return self._misdirected(sid, session, principal, None)
+        if session is None or (session.principal != principal and not acts_in(sid, principal)):
+            return misdirected(sid, session, self._ended, principal, None)
         return session.cancel(call_id)
 
     async def end(self, sid: str, principal: Principal, why: str = "deleted") -> Document | Failure:
@@ -214,15 +225,15 @@ class LocalHost:
         if session is None:
             return Document(b"{}")
         if session.principal != principal:
-            return self._misdirected(sid, session, principal, None)
+            return misdirected(sid, session, self._ended, principal, None)
         await asyncio.shield(self._end(session, why))
         return Document(b"{}")
 
     def touch(self, sid: str, principal: Principal) -> Awaitable[Failure | None]:
         future: asyncio.Future[Failure | None] = self._loop.create_future()
         session = self._sessions.get(sid)
-        if session is None or (session.principal != principal and not _acts_in(sid, principal)):
-            future.set_result(self._misdirected(sid, session, principal, None))
+        if session is None or (session.principal != principal and not acts_in(sid, principal)):
+            future.set_result(misdirected(sid, session, self._ended, principal, None))
         else:
             session.touched = self._clock()
             future.set_result(session.failure)
@@ -234,6 +245,8 @@ class LocalHost:
         name = self._name(env)
         if isinstance(name, Failure):
             return name
+        if query.kind == "metadata":
+            return await self._about.said(name, self._offerings[name, self._specs[name].kind], self._run)
         return await self._tasks[name].query(query, self._run)
 
     async def tasks(self, env: str, split: str) -> AsyncIterator[bytes | Failure]:
@@ -329,20 +342,6 @@ class LocalHost:
             return failure("too_many_sessions", words, retry_after=wait)
         return None
 
-    def _misdirected(self, sid: str, session: Session | None, principal: Principal, env: str | None) -> Failure:
-        """Why this session cannot be asked by this principal under this environment's name."""
-        if session is None:
-            ended = self._ended.get(sid)
-            if ended is not None and (_same_key(ended[2], principal.key) or _acts_in(sid, principal)):
-                return failure("session_ended", f"Session {ended[1]}")
-            return failure("unknown_session", "Active environment not found; POST /create opens one")
-        if session.principal != principal and not _acts_in(sid, principal):
-            return failure("forbidden", "this session belongs to another key")
-        if env is not None and env != session.env:
-            words = f"this session is of environment '{session.env}', not '{env}'; use /{session.env}/…"
-            return failure("wrong_environment", words)
-        return failure("forbidden", "an agent's token is for the tools of its session")
-
     def _end(self, session: Session, why: str, answer: Failure | None = None) -> asyncio.Future[None]:
         """Take a session out of the directory, cut its calls and tear it down. Ends nothing twice."""
         if self._sessions.get(session.id) is session:
@@ -351,6 +350,7 @@ class LocalHost:
             self._counts["ended"] += 1
             session.stop(answer or failure("session_ended", f"Session {why}"))
             over = session.close(why)
+            self._capacity.clearing(session.env, over)
             self._ending.add(over)
             over.add_done_callback(lambda _: self._ended_for_good(session, why, over))
             return over
@@ -388,12 +388,3 @@ class LocalHost:
         for session in list(self._sessions.values()):
             if session.runs_on(author):
                 self._end(session, "lost: its event loop was blocked", answer)
-
-
-def _acts_in(sid: str, principal: Principal) -> bool:
-    """Whether a principal is the agent of this session: it may use its tools and no more."""
-    return principal.kind == "agent" and principal.session == sid
-
-
-def _same_key(a: str | None, b: str | None) -> bool:
-    return hmac.compare_digest(a or "", b or "")

@@ -45,17 +45,17 @@ class WireStart(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     def of(cls, start: Start) -> WireStart:
         """What is sent for a Start."""
         ref = start.ref and [start.ref.split, start.ref.index, start.ref.key]
-        value = [ref, start.task, start.seed, dict(start.options), start.kind]
+        value = [ref, start.task, start.seed, dict(start.options), start.kind, start.lazy]
         return cls(json_text("the task", value), start.secrets)
 
     def start(self) -> Start:
         """The Start that was sent."""
-        ref, task, seed, options, kind = json_value("the start of an episode", self.text, _START)
-        return Start(TaskRef(*ref) if ref is not None else None, task, seed, options, self.secrets, kind)
+        ref, task, seed, options, kind, lazy = json_value("the start of an episode", self.text, _START)
+        return Start(TaskRef(*ref) if ref is not None else None, task, seed, options, self.secrets, kind, lazy)
 
 
 _Kind = Literal["tools", "steps"] | None
-_START = tuple[tuple[str, int, str | None] | None, Any, int | None, dict[str, Any], _Kind]
+_START = tuple[tuple[str, int, str | None] | None, Any, int | None, dict[str, Any], _Kind, bool]
 
 
 class WireOp(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
