@@ -116,12 +116,13 @@ async def played(
     *classes: type[Environment], runtime: RuntimeOptions | None = None, **options: Any
 ) -> AsyncIterator[Played]:
     """A host that is closed afterwards; all of its threads end."""
+    others = set(threading.enumerate())
     made = Played(*classes, runtime=runtime or RuntimeOptions(), **options)
     try:
         yield made
     finally:
         await made.host.close()
-        await until(lambda: not [thread for thread in threading.enumerate() if thread.name.startswith("ors-")])
+        await until(lambda: not [t for t in set(threading.enumerate()) - others if t.name.startswith("ors-")])
 
 
 async def until(condition: Callable[[], Any], seconds: float = 20.0) -> None:

@@ -11,7 +11,7 @@ from served import Served
 from .played import SEEN, Played
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def served() -> Iterator[Served]:
     server = Served([Played], api_keys=["k-123456789"])
     yield server

@@ -50,9 +50,10 @@ class Hosted:
 
 @asynccontextmanager
 async def hosted(*offerings: Any, **options: Any) -> AsyncIterator[Hosted]:
+    others = set(threading.enumerate())
     made = Hosted(*offerings, **options)
     try:
         yield made
     finally:
         await made.host.close()
-        await until(lambda: not [thread for thread in threading.enumerate() if thread.name.startswith("ors-")])
+        await until(lambda: not [t for t in set(threading.enumerate()) - others if t.name.startswith("ors-")])

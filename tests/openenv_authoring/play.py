@@ -103,9 +103,10 @@ class Stage:
 
 @asynccontextmanager
 async def staged(*offerings: Any, **options: Any) -> AsyncIterator[Stage]:
+    others = set(threading.enumerate())
     host = LocalHost(offerings, HostOptions(**options))
     try:
         yield Stage(host)
     finally:
         await host.close()
-        await until(lambda: not [thread for thread in threading.enumerate() if thread.name.startswith("ors-")])
+        await until(lambda: not [t for t in set(threading.enumerate()) - others if t.name.startswith("ors-")])
