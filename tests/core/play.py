@@ -15,7 +15,7 @@ from ors.core.calls import ResultStore
 from ors.core.failures import Failure, failure
 from ors.core.limits import Limits
 from ors.core.ports import Document, OfferingSpec, Op, Plan, Principal, Start, ToolOutcome, Work
-from ors.core.session import Session
+from ors.core.session import Phase, Session
 from ors.runtime import Runtime, RuntimeOptions
 
 Tool = Callable[[Any], Any]
@@ -200,7 +200,7 @@ async def theatre(
     try:
         if begun:
             made.begin()
-            await until(lambda: made.session.opened)
+            await until(lambda: made.session.phase is not Phase.STARTING)
         yield made
         if made.session.failure is None:
             await made.end()
