@@ -73,8 +73,7 @@ class OpenEnvEpisode:
 
     def _not_made(self, exc: BaseException) -> Failure:
         offering = self._offering
-        words = said(exc, offering.errors, "the environment could not be made")
-        return Failure("setup_failed", words, ran="yes", about={"factory_name": offering.factory.name})
+        return failure("setup_failed", said(exc, offering.errors, "the environment could not be made"), ran="yes")
 
     async def _connect(self) -> Any:
         """Keep the connection to its own tools open, as long as the instance lives."""
