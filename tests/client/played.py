@@ -199,13 +199,12 @@ class Proxy(_Looped):
         try:
             await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
         finally:
+            # first, and without a wait: whoever stops the proxy cancels this as well
+            for end in (writer, behind_writer):
+                end.transport.abort()
             for task in both:
                 task.cancel()
             await asyncio.gather(*both, return_exceptions=True)
-            for end in (writer, behind_writer):
-                end.transport.abort()
-                with contextlib.suppress(Exception):
-                    await end.wait_closed()
 
 
 def answer(status: int, body: bytes = b"{}", *headers: str) -> bytes:
