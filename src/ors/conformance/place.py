@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
@@ -31,6 +32,9 @@ class Session:
     split: str
     index: int
     created: Answer
+
+
+_PATIENCE_S = 5.0
 
 
 class Place:
@@ -183,7 +187,16 @@ class Place:
         """POST `/create`; the session is deleted at the end, whatever the answer says."""
         self.visit.may_be_open(sid)
         body, headers = self.visit.with_secrets(body, options.pop("headers", {}))
-        return await self.visit.ask("POST", "/create", body=body, **_with_sid({**options, "headers": headers}, sid))
+        asking = asyncio.ensure_future(
+            self.visit.ask("POST", "/create", body=body, **_with_sid({**options, "headers": headers}, sid))
+        )
+        try:
+            return await asyncio.shield(asking)
+        except asyncio.CancelledError:
+            # a request to delete the session that came before this one was carried out would delete nothing
+            await asyncio.wait({asking}, timeout=_PATIENCE_S)
+            asking.cancel()
+            raise
 
     async def open(self, index: int = 0) -> Session:
         """Open a session of a task. Raises NotApplicable where that is refused or can come to nothing."""

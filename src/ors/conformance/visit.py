@@ -132,7 +132,13 @@ class Visit:
         self.requests += 1
         self._open.pop(sid, None)
         self.undeleted.append(sid)
-        answer = await self._ask("POST", "/delete", headers={SID: sid})
+        try:
+            answer = await self._ask("POST", "/delete", headers={SID: sid})
+        except BaseException:
+            # whether it arrived is not known; it is sent again before we leave
+            self.undeleted.remove(sid)
+            self._open[sid] = None
+            raise
         if answer.problem is None:
             self.undeleted.remove(sid)
         return answer
