@@ -206,8 +206,8 @@ def test_a_dropped_connection_is_never_a_fresh_environment(url: str) -> None:
 
     async def cut() -> None:
         assert env._wire is not None
-        assert env._wire._socket is not None
-        env._wire._socket._response.connection.transport.abort()  # type: ignore[union-attr]
+        assert env._wire._line is not None
+        env._wire._line._socket._response.connection.transport.abort()  # type: ignore[union-attr]
 
     portal().run(cut())
     with pytest.raises(SessionLost):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import inspect
 import os
-import typing
 import weakref
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
@@ -14,6 +14,7 @@ from pydantic import BaseModel
 
 from ors.client.portal import portal
 from ors.openenv.clients.addresses import http_base
+from ors.openenv.clients.kinds import arguments_of, named, observed, read
 from ors.openenv.clients.pending import run
 from ors.openenv.clients.step_result import StepResult
 from ors.openenv.clients.task_api import TaskAPI
@@ -38,25 +39,28 @@ class EnvClient(Generic[ActT, ObsT, StateT]):
     written and read. A subclass may define `_step_payload`, `_parse_result` and `_parse_state` instead.
 
     base_url: `http://…`, `ws://…` or a bare host. provider: what starts and stops the server. mode: "simulation" or
-    "production" (or the variable OPENENV_CLIENT_MODE). Raises ConnectionError where no server answers, ServerError (a
-    RuntimeError) for what the server refuses, TimeoutError, and SessionLost when the connection of an episode is gone.
+    "production" (or the variable OPENENV_CLIENT_MODE). message_timeout_s: how long to wait for an answer; None: as long
+    as it takes. websocket_ping_interval_s: how often a quiet connection is used; None: never. No pong is waited for,
+    whatever websocket_ping_timeout_s says: a peer that is gone is noticed by TCP.
+
+    Raises ConnectionError where no server answers, ServerError (a RuntimeError) for what the server refuses,
+    TimeoutError, and SessionLost when an episode is gone. A copy, pickled or not, is a client of the same server with a
+    session of its own.
     """
 
-    _types: tuple[Any, ...] = ()
+    _types: tuple[Any, ...] = (ActT, ObsT, StateT)  # type: ignore[misc]
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        for base in getattr(cls, "__orig_bases__", ()):
-            origin = typing.get_origin(base)
-            arguments = typing.get_args(base)
-            if isinstance(origin, type) and issubclass(origin, EnvClient) and len(arguments) == 3:
-                cls._types = arguments
+        # of the class itself: what its bases say of theirs is inherited
+        if "__orig_bases__" in cls.__dict__ and (types := arguments_of(cls, EnvClient)) is not None:
+            cls._types = types
 
     def __init__(
         self,
         base_url: str | None = None,
         connect_timeout_s: float = 10.0,
-        message_timeout_s: float = 60.0,
+        message_timeout_s: float | None = 60.0,
         max_message_size_mb: float = 100.0,
         websocket_ping_interval_s: float | None = 20.0,
         websocket_ping_timeout_s: float | None = 20.0,
@@ -79,7 +83,11 @@ class EnvClient(Generic[ActT, ObsT, StateT]):
             "headers": self._headers,
         }
         self._wire: Wire | None = None
-        self._others: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._others: list[weakref.ref[Any]] = []
+
+    def __getstate__(self) -> dict[str, Any]:
+        # a copy has neither the session nor the server's life in its hands
+        return {**self.__dict__, "_wire": None, "_provider": None, "_others": []}
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} at {self._base_url or 'a server that is not started yet'}>"
@@ -124,11 +132,8 @@ class EnvClient(Generic[ActT, ObsT, StateT]):
     def new_session(self) -> Self:
         """Another client of the same server, with a session of its own; it is closed with this one."""
         made = copy.copy(self)
-        made._wire = None
-        made._provider = None
-        made._others = weakref.WeakSet()
-        made._forget_session()
-        self._others.add(made)
+        self._others = [other for other in self._others if other() is not None]
+        self._others.append(weakref.ref(made))
         return made
 
     def close(self) -> Any:
@@ -142,11 +147,11 @@ class EnvClient(Generic[ActT, ObsT, StateT]):
         return SyncEnvClient(self)
 
     async def __aenter__(self) -> Self:
-        await self.connect()
+        await _awaited(self.connect())
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        await self.close()
+        await _awaited(self.close())
 
     def __enter__(self) -> Self:
         portal().run(self._connected())
@@ -184,18 +189,16 @@ class EnvClient(Generic[ActT, ObsT, StateT]):
     def _parse_result(self, payload: dict[str, Any]) -> StepResult[ObsT]:
         """What the answer to a reset or a step says."""
         reward, done = payload.get("reward"), bool(payload.get("done", False))
-        observation: Any = payload.get("observation", {})
-        model = self._types[1]
-        if isinstance(model, type) and issubclass(model, BaseModel):
-            about = {name: value for name, value in (("reward", reward), ("done", done)) if name in model.model_fields}
-            observation = model.model_validate({**observation, **about})
+        observation = observed(self._type(1), payload.get("observation", {}), reward, done)
         return StepResult(observation=observation, reward=reward, done=done, metadata=payload.get("metadata"))
 
     def _parse_state(self, payload: dict[str, Any]) -> StateT:
         """What the answer to a question for the state says."""
-        model = self._types[2]
-        parsed: Any = model.model_validate(payload) if hasattr(model, "model_validate") else payload
-        return parsed  # type: ignore[no-any-return]
+        state: StateT = read(self._type(2), payload)
+        return state
+
+    def _type(self, which: int) -> Any:
+        return named(self._types[which], type(self))
 
     def _http_base(self) -> str:
         """The address below which the HTTP routes are, with a slash at its end: `urljoin(self._http_base(), route)`."""
@@ -211,21 +214,21 @@ class EnvClient(Generic[ActT, ObsT, StateT]):
         if self._wire is not None:
             await self._wire.close()
 
-    def _forget_session(self) -> None:
-        """What a client of its own does not share with the one it was made from."""
-
     async def _close(self) -> None:
         try:
-            for other in list(self._others):
+            others, self._others = self._others, []
+            for other in [other for each in others if (other := each()) is not None]:
                 await other._close()
             await self._disconnect()
         finally:
             provider, self._provider = self._provider, None
             if provider is not None:
                 stop = getattr(provider, "stop_container", None) or provider.stop
-                stopping = stop()
-                if inspect.isawaitable(stopping):
-                    await stopping
+                if inspect.iscoroutinefunction(stop):
+                    await stop()
+                else:
+                    # it may take seconds, and other clients' sessions are on this loop
+                    await asyncio.to_thread(stop)
 
     async def _reset(self, kwargs: dict[str, Any]) -> StepResult[ObsT]:
         return self._parse_result(await self._session().ask({"type": "reset", "data": kwargs}, begins=True))
@@ -250,7 +253,7 @@ class EnvClient(Generic[ActT, ObsT, StateT]):
         return self._base_url
 
     def _check_complete(self) -> None:
-        if self._types and not any(isinstance(kind, TypeVar) for kind in self._types):
+        if not any(isinstance(kind, TypeVar) for kind in self._types):
             return
         own = ("_step_payload", "_parse_result", "_parse_state")
         missing = [name for name in own if getattr(type(self), name) is getattr(EnvClient, name)]
@@ -259,6 +262,12 @@ class EnvClient(Generic[ActT, ObsT, StateT]):
                 f"{type(self).__name__} does not say its types: write "
                 f"`class {type(self).__name__}(EnvClient[Action, Observation, State])`, or define {', '.join(missing)}"
             )
+
+
+async def _awaited(answer: Any) -> None:
+    # a subclass may have methods of its own in their place, synchronous or not
+    if inspect.isawaitable(answer):
+        await answer
 
 
 def _mode(given: str | None) -> str:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping
 from typing import Any, Generic, TypeVar
 
-import aiohttp
-
-from ors.openenv.clients.addresses import is_local
 from ors.openenv.clients.env_client import EnvClient
 from ors.openenv.clients.pending import run
-from ors.openenv.clients.wire import Wire, http_of_loop
+from ors.openenv.clients.step_result import StepResult
+from ors.openenv.clients.wire import ServerError
 from ors.openenv.mcp_types import CallToolAction, CallToolObservation, ListToolsAction, ListToolsObservation, Tool
 from ors.openenv.models import Observation, State
 
@@ -21,9 +18,13 @@ ActT = TypeVar("ActT")
 ObsT = TypeVar("ObsT")
 StateT = TypeVar("StateT")
 
+_NOT_UNDERSTOOD = ("UNKNOWN_TYPE", "VALIDATION_ERROR")
+
 
 class MCPClientBase(EnvClient[ActT, ObsT, StateT], Generic[ActT, ObsT, StateT]):
-    """A session in which tools are listed and called over HTTP, and `reset`, `step` and `state` over the WebSocket."""
+    """A session in which tools are listed and called, all over one WebSocket: it ends with its client, and it is one
+    session however many workers the server has.
+    """
 
     def __init__(
         self,
@@ -50,9 +51,7 @@ class MCPClientBase(EnvClient[ActT, ObsT, StateT], Generic[ActT, ObsT, StateT]):
             mode="production",
             headers=headers,
         )
-        self._session_id: str | None = None
         self._tools: list[Tool] | None = None
-        self._numbers = itertools.count(1)
 
     def list_tools(self, use_cache: bool = True) -> Any:
         """The tools of the environment. Raises RuntimeError with the words of a server that cannot say."""
@@ -60,80 +59,42 @@ class MCPClientBase(EnvClient[ActT, ObsT, StateT], Generic[ActT, ObsT, StateT]):
 
     async def _list_tools(self, use_cache: bool) -> list[Tool]:
         if self._tools is None or not use_cache:
-            result = await self._rpc("tools/list", {})
-            self._tools = [_tool(each) for each in result.get("tools", [])]
+            try:
+                said = await self._rpc("tools/list", {})
+            except ServerError as exc:
+                if exc.code not in _NOT_UNDERSTOOD:
+                    raise
+                # a server from before there was JSON-RPC on this socket
+                payload = await self._session().ask({"type": "step", "data": {"type": "list_tools"}})
+                said = payload["observation"]
+            self._tools = [_tool(each) for each in said.get("tools", [])]
         return list(self._tools)
 
-    async def _rpc(self, method: str, params: dict[str, Any]) -> Any:
+    async def _rpc(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         """Ask for a method in this session. Raises RuntimeError for what the server refuses."""
-        await self._connected()
-        assert self._session_id is not None
-        return await self._post(method, {**params, "session_id": self._session_id})
-
-    async def _post(self, method: str, params: dict[str, Any]) -> Any:
-        url = f"{self._http_base()}mcp"
-        body = {"jsonrpc": "2.0", "method": method, "params": params, "id": next(self._numbers)}
-        http = http_of_loop(proxies=not is_local(url))
-        timeout = aiohttp.ClientTimeout(total=self._options["message_timeout_s"])
-        try:
-            async with http.post(url, json=body, headers=self._headers, timeout=timeout) as answer:
-                if answer.status != 200:
-                    raise RuntimeError(f"POST {url} answered {answer.status}: {(await answer.text())[:2000]}")
-                said = await answer.json(content_type=None)
-        except TimeoutError as exc:
-            raise TimeoutError(f"no answer to {method} from {url} in time") from exc
-        except (aiohttp.ClientError, OSError) as exc:
-            raise ConnectionError(f"Failed to connect to {url}: {exc}") from exc
-        if "error" in said:
-            error = said["error"]
+        request = {"jsonrpc": "2.0", "method": method, "params": params, "id": 1}
+        said = await self._session().ask({"type": "mcp", "data": request})
+        if error := said.get("error"):
             raise RuntimeError(f"MCP error: {error.get('message', 'unknown')} (code: {error.get('code')})")
         return said.get("result") or {}
 
-    # The session that both transports share
-
-    async def _connected(self) -> Any:
-        if self._session_id is None:
-            self._session_id = str((await self._post("openenv/session/create", {}))["session_id"])
-            self._wire = Wire(self._started(), **self._options, query={"session_id": self._session_id})
-        assert self._wire is not None
-        await self._wire.connect()
-        return self
-
-    def _session(self) -> Wire:
-        if self._wire is None:
-            raise ConnectionError("the session is not open")
-        return self._wire
-
     async def _reset(self, kwargs: dict[str, Any]) -> Any:
-        await self._connected()
+        self._tools = None  # another task may have others
         return await super()._reset(kwargs)
 
-    async def _step(self, action: ActT, kwargs: dict[str, Any]) -> Any:
-        await self._connected()
-        return await super()._step(action, kwargs)
-
-    async def _state(self) -> StateT:
-        await self._connected()
-        return await super()._state()
-
-    def _forget_session(self) -> None:
-        self._session_id = None
-
     async def _disconnect(self) -> None:
-        session, self._session_id = self._session_id, None
-        wire, self._wire = self._wire, None
         self._tools = None
-        if wire is not None:
-            await wire.close()
-        if session is not None:
-            try:
-                await self._post("openenv/session/close", {"session_id": session})
-            except (RuntimeError, ConnectionError, TimeoutError):
-                pass  # it ended with its socket, or with its server
+        await super()._disconnect()
 
 
 class MCPToolClient(MCPClientBase[Any, Observation, State]):
-    """A client that calls an environment's tools by name."""
+    """A client that calls an environment's tools by name.
+
+    A call is a step: it counts, and `last_result` says which reward it was paid and whether the episode is over.
+    """
+
+    last_result: StepResult[Any] | None = None
+    """What the last step or call came to."""
 
     def call_tool(self, name: str, **kwargs: Any) -> Any:
         """Call a tool; the result is what it returned. Raises RuntimeError with what went wrong."""
@@ -148,14 +109,31 @@ class MCPToolClient(MCPClientBase[Any, Observation, State]):
         return run(self._has_tool(name), f"has_tool({name!r})")
 
     async def _call_tool(self, name: str, arguments: dict[str, Any]) -> Any:
-        result = await self._rpc("tools/call", {"name": name, "arguments": arguments})
-        if not isinstance(result, dict):
-            return result
-        if result.get("is_error") or result.get("error"):
-            raise RuntimeError(f"Tool '{name}' failed: {_words(result)}")
-        if "data" in result:
-            return result["data"]
-        return result.get("result", result)
+        action = {"type": "call_tool", "tool_name": name, "arguments": arguments}
+        try:
+            payload = await self._session().ask({"type": "step", "data": action})
+        except ServerError as exc:
+            if exc.code != "VALIDATION_ERROR":
+                raise
+            # its steps take other actions; nothing has run
+            result: Any = await self._rpc("tools/call", {"name": name, "arguments": arguments})
+        else:
+            self.last_result = self._parse_result(payload)
+            observation = payload.get("observation") or {}
+            if observation.get("error"):
+                raise RuntimeError(f"Tool '{name}' failed: {_words(observation)}")
+            result = observation.get("result", observation)
+        if isinstance(result, dict):
+            if result.get("is_error") or result.get("error"):
+                raise RuntimeError(f"Tool '{name}' failed: {_words(result)}")
+            if "data" in result:
+                return result["data"]
+            return result.get("result", result)
+        return result
+
+    async def _step(self, action: Any, kwargs: dict[str, Any]) -> Any:
+        self.last_result = await super()._step(action, kwargs)
+        return self.last_result
 
     async def _get_tool(self, name: str) -> Tool | None:
         return next((tool for tool in await self._list_tools(True) if tool.name == name), None)

@@ -11,7 +11,7 @@ import aiohttp
 from ors.client.portal import portal
 from ors.errors import RequestRefused
 from ors.openenv.clients.addresses import is_local
-from ors.openenv.clients.wire import http_of_loop
+from ors.openenv.clients.http import http_of_loop
 
 __all__ = ["TaskAPI"]
 

@@ -1,0 +1,197 @@
+"""One WebSocket: what is sent and heard over it, for as long as it is there.
+
+It is always listened to, also while nobody waits for an answer: pings are answered, and what the server says of its own
+accord is kept for whoever asks next.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import deque
+from collections.abc import Mapping
+
+import aiohttp
+
+from ors.openenv.clients.http import Socket, ends_with_loop, http_of_loop
+
+__all__ = ["CutError", "Line", "open_line"]
+
+_CLOSE_S = 5.0
+_LAST_WORDS_S = 1.0
+_UNASKED = 16
+_CLOSE = '{"type":"close"}'
+
+
+class CutError(Exception):
+    """The line is gone; the message says why."""
+
+
+class Line:
+    """A socket that is listened to by a task of its own. Its coroutines run on the loop that it was opened on."""
+
+    def __init__(self, socket_: Socket, ping_interval_s: float | None) -> None:
+        self._socket = socket_
+        self._loop = asyncio.get_running_loop()
+        self._ping_interval_s = ping_interval_s
+        self._pinger: asyncio.TimerHandle | None = None
+        self._pinging: asyncio.Task[None] | None = None
+        self._waiter: asyncio.Future[str] | None = None
+        self._unasked: deque[str] = deque(maxlen=_UNASKED)
+        self.gone: str | None = None
+        self.pid = os.getpid()
+        self.headers: Mapping[str, str] = socket_.headers
+        self._listening = self._loop.create_task(self._listen())
+        ends_with_loop(self)
+        self._ping_later()
+
+    async def send(self, text: str) -> None:
+        """Send a text. Raises CutError."""
+        if self.gone is not None:
+            raise CutError(self.gone)
+        try:
+            await self._socket.send_str(text)
+        except (ConnectionError, aiohttp.ClientError) as exc:
+            # the server may have said why it closes before it did
+            await asyncio.wait({self._listening}, timeout=_LAST_WORDS_S)
+            self._lost(str(exc) or type(exc).__name__)
+            raise CutError(self.gone) from exc
+
+    async def receive(self) -> str:
+        """The next text. Raises CutError."""
+        if self._unasked:
+            return self._unasked.popleft()
+        if self.gone is not None:
+            raise CutError(self.gone)
+        self._waiter = self._loop.create_future()
+        try:
+            return await self._waiter
+        finally:
+            self._waiter = None
+
+    def unasked(self) -> str | None:
+        """What the server said last though nobody had asked."""
+        return self._unasked[-1] if self._unasked else None
+
+    async def finish(self) -> None:
+        """Say that the session is over, and close."""
+        if self.gone is None:
+            try:
+                async with asyncio.timeout(_CLOSE_S):
+                    await self._socket.send_str(_CLOSE)
+            except (TimeoutError, ConnectionError, aiohttp.ClientError):
+                pass
+        await self.close("the client was closed")
+
+    async def close(self, why: str) -> None:
+        """Close without a word to the server's session."""
+        self._lost(why)
+        try:
+            async with asyncio.timeout(_CLOSE_S):
+                await self._socket.close()
+        except (TimeoutError, ConnectionError, aiohttp.ClientError):
+            pass
+
+    def close_later(self, why: str) -> None:
+        """The same, without waiting for the server's part of it."""
+        self._lost(why)
+        _keep(self._loop.create_task(self.close(why)))
+
+    def finish_from_anywhere(self) -> None:
+        """Finish it on its loop, from whichever thread."""
+        try:
+            self._loop.call_soon_threadsafe(self._finish_later)
+        except RuntimeError:
+            pass  # that loop is closed, and its sockets with it
+
+    def _finish_later(self) -> None:
+        _keep(self._loop.create_task(self.finish()))
+
+    async def _listen(self) -> None:
+        why = "the connection was closed"
+        try:
+            while True:
+                message = await self._socket.receive()
+                if message.type is aiohttp.WSMsgType.TEXT:
+                    self._heard(message.data)
+                elif message.type is aiohttp.WSMsgType.BINARY:
+                    self._heard(message.data.decode("utf-8", "replace"))
+                else:
+                    why = self._why(message)
+                    return
+        finally:
+            self._lost(why)
+
+    def _heard(self, text: str) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(text)
+        else:
+            self._unasked.append(text)
+
+    def _why(self, message: aiohttp.WSMessage) -> str:
+        if message.type is aiohttp.WSMsgType.ERROR:
+            return str(message.data)
+        code = self._socket.close_code
+        if code == 1009:
+            return "a message was larger than the server takes (close code 1009)"
+        if code == 1006:
+            return "the connection broke"
+        return f"the server closed the connection (close code {code})"
+
+    def _lost(self, why: str) -> None:
+        if self.gone is not None:
+            return
+        self.gone = why
+        for stopping in (self._pinger, self._pinging):
+            if stopping is not None:
+                stopping.cancel()
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_exception(CutError(why))
+
+    # A ping keeps what stands between from closing a quiet connection. No pong is asked for, since some of what stands
+    # between eats them; a peer that is gone is noticed by TCP.
+
+    def _ping_later(self) -> None:
+        if self._ping_interval_s:
+            self._pinger = self._loop.call_later(self._ping_interval_s, self._ping)
+
+    def _ping(self) -> None:
+        if self.gone is None:
+            self._pinging = self._loop.create_task(self._pinged())
+            self._ping_later()
+
+    async def _pinged(self) -> None:
+        try:
+            await self._socket.ping()
+        except (ConnectionError, aiohttp.ClientError):
+            pass  # whoever listens finds out
+
+
+async def open_line(
+    url: str,
+    *,
+    local: bool,
+    headers: Mapping[str, str],
+    max_message_size: int,
+    ping_interval_s: float | None,
+    timeout_s: float | None,
+) -> Line:
+    """Open a WebSocket. local: without proxies and without compression. Raises what aiohttp raises, or TimeoutError."""
+    async with asyncio.timeout(timeout_s):
+        socket_ = await http_of_loop(proxies=not local).ws_connect(
+            url,
+            headers=headers,
+            max_msg_size=max_message_size,
+            compress=0 if local else 15,
+            timeout=aiohttp.ClientWSTimeout(ws_close=_CLOSE_S),
+        )
+    assert isinstance(socket_, Socket)
+    return Line(socket_, ping_interval_s)
+
+
+_tasks: set[asyncio.Task[None]] = set()
+
+
+def _keep(task: asyncio.Task[None]) -> None:
+    _tasks.add(task)
+    task.add_done_callback(_tasks.discard)
