@@ -129,7 +129,7 @@ _RULES: tuple[tuple[str, Level, str, str], ...] = (
     ("setup", "error", "`setup` works on a new instance", "Make what it needs in __init__ or in setup"),
     ("prompt", "error", "`get_prompt` returns blocks, text or images", "Return a list of TextBlock and ImageBlock"),
     ("prompt-empty", "error", "the prompt is not empty", "Say what is to be done"),
-    ("prompt-repeat", "warning", "the prompt is the same when it is asked for again", "Draw in setup what it draws"),
+    ("prompt-repeat", "note", "the prompt is the same when it is asked for again", "Draw in setup what it draws"),
     (
         "prompt-answer",
         "warning",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import re
+import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -21,6 +22,8 @@ __all__ = ["check_episodes"]
 
 _ANSWERS = re.compile(r"answer|solution|target|label|expected|gold|truth|reference", re.IGNORECASE)
 _TOOLS_AT_MOST = 16
+_SLOW_S = 1.0
+"""An environment whose episodes begin more slowly is opened fewer times."""
 Transcript = list[Any]
 
 
@@ -133,10 +136,13 @@ async def check_episodes(judge: Judge, tasks: Tasks, table: dict[str, ToolDefini
 
 async def _whole(judge: Judge, task: Any, table: dict[str, ToolDefinition]) -> bool:
     """An episode, and one of its own for each tool; another that ends right after setup."""
+    begun = time.monotonic()
     play = Play(judge, task, judge.secrets)
     if not await play.open():
         return False
     prompt = await play.prompt()
+    if time.monotonic() - begun > _SLOW_S:
+        judge.few = True
     if prompt is not None:
         judge.looked_at("prompt-repeat")
         if await play.prompt() != prompt:
@@ -173,7 +179,8 @@ async def _solo(judge: Judge, task: Any, table: dict[str, ToolDefinition], secre
 async def _leaks(judge: Judge, task: Any, table: dict[str, ToolDefinition]) -> None:
     rules = ("leak-threads", "leak-files", "leak-processes")
     judge.looked_at(*rules)
-    await _solo(judge, task, table, judge.secrets)  # what is made once and kept is no leak
+    if not judge.few:
+        await _solo(judge, task, table, judge.secrets)  # what is made once and kept is no leak
     found = []
     for _ in range(2):
         held = Held()
@@ -191,7 +198,7 @@ async def _prompts(judge: Judge, tasks: Tasks) -> None:
     """The answer must not stand in the prompt: it may by chance, so most tasks that were looked at decide."""
     judge.looked_at("prompt-answer")
     shown: dict[str, int] = {}
-    examples = tasks.examples[: judge.samples]
+    examples = tasks.examples[: 2 if judge.few else judge.samples]
     for _, _, task in examples:
         play = Play(judge, task, judge.secrets)
         if await play.open():

@@ -34,6 +34,8 @@ class Judge:
         self.samples = samples
         self.secrets = secrets
         self.skip = skip
+        self.few = False
+        """Its episodes are slow to begin, so few are played."""
 
     def looked_at(self, *rules: str) -> None:
         """These rules could be looked at."""
