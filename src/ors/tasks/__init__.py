@@ -13,7 +13,10 @@ from ors.tasks.seeds import Seeds
 if TYPE_CHECKING:
     from ors.errors import TaskFileError
     from ors.tasks.composed import Filter, Map, Union, union
+    from ors.tasks.csv import Csv
+    from ors.tasks.folder import Folder
     from ors.tasks.generated import Generated
+    from ors.tasks.jsonl import Jsonl
     from ors.tasks.keys import task_key
     from ors.tasks.memory import InMemory
     from ors.tasks.source import TaskSource, as_source, is_source
@@ -22,7 +25,10 @@ if TYPE_CHECKING:
 _HOMES = {
     "ors.errors": ("TaskFileError",),
     "ors.tasks.composed": ("Filter", "Map", "Union", "union"),
+    "ors.tasks.csv": ("Csv",),
+    "ors.tasks.folder": ("Folder",),
     "ors.tasks.generated": ("Generated",),
+    "ors.tasks.jsonl": ("Jsonl",),
     "ors.tasks.keys": ("task_key",),
     "ors.tasks.memory": ("InMemory",),
     "ors.tasks.source": ("TaskSource", "as_source", "is_source"),
@@ -31,9 +37,12 @@ _HOMES = {
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "Csv",
     "Filter",
+    "Folder",
     "Generated",
     "InMemory",
+    "Jsonl",
     "Map",
     "Seeds",
     "TaskFileError",
