@@ -59,6 +59,7 @@ class FileSource(DeclaredSource["str | os.PathLike[str]"]):
     """
 
     _kind = "rows"
+    _ends = b"\n"
 
     def __init__(
         self,
@@ -150,7 +151,7 @@ class FileSource(DeclaredSource["str | os.PathLike[str]"]):
         before = start > file.base
         if end <= start:
             raise _OtherText
-        return _checked(file.text.read(start - before, end - start + before), end - start, before)
+        return self._checked(file.text.read(start - before, end - start + before), end - start, before)
 
     def _rows(self, file: OpenedFile, start: int, stop: int) -> list[bytes]:
         stop = min(stop, file.offsets.count)
@@ -170,9 +171,15 @@ class FileSource(DeclaredSource["str | os.PathLike[str]"]):
             data = file.text.read(begin - before, places[last] - begin + before)
             for at in range(first, last):
                 low, high = places[at] - begin + before, places[at + 1] - begin + before
-                found.append(_checked(data[low - (at > first or before) : high], high - low, at > first or before))
+                found.append(self._checked(data[low - (at > first or before) : high], high - low, at > first or before))
             first = last
         return found
+
+    def _checked(self, data: bytes, size: int, before: bool) -> bytes:
+        """A row, without the end of another before it that shows that it is one."""
+        if len(data) != size + before or (before and data[0] not in self._ends):
+            raise _OtherText
+        return data[1:] if before else data
 
     # Opening
 
@@ -225,10 +232,3 @@ class FileSource(DeclaredSource["str | os.PathLike[str]"]):
 
 class _OtherText(Exception):
     """What was read is not what the index is of."""
-
-
-def _checked(data: bytes, size: int, before: bool) -> bytes:
-    """A row, without the newline before it that shows that it is one."""
-    if len(data) != size + before or (before and data[0] != 0x0A):
-        raise _OtherText
-    return data[1:] if before else data
