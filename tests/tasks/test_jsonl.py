@@ -7,6 +7,7 @@ import importlib
 import json
 import os
 import pickle
+import resource
 import subprocess
 import sys
 import threading
@@ -158,6 +159,8 @@ def test_what_is_no_file_of_rows(written: Written) -> None:
         written.source().count("train")
     with pytest.raises(TaskFileError, match="is UTF-16; write it as UTF-8"):
         written.write('{"n":1}\n'.encode("utf-16")).count("train")
+    with pytest.raises(TypeError, match=r"split 'train' is \['a', 'b'\]; give the path of a file; `union` lays"):
+        Jsonl({"train": ["a", "b"]})  # type: ignore[dict-item]
     written.path.unlink()
     written.path.mkdir()
     with pytest.raises(TaskFileError, match="is a folder; name a file for each split"):
@@ -285,6 +288,56 @@ def test_a_kept_index_is_used_again_and_a_damaged_one_is_made_again(
         assert len(built) == number
 
 
+def test_a_full_disk_is_an_error_that_names_the_folder_of_the_cache(
+    written: Written, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(offsets, "_SMALL", -1)
+    source = written.write(lines(rows(20_000)))
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, hard))  # as much as a file may have
+    try:
+        with pytest.raises(TaskFileError, match=r"File too large \(.*/cache\)"):
+            source.count("train")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert written.kept() == []
+    assert source.count("train") == 20_000
+
+
+MEASURE = """
+import random, sys
+from pathlib import Path
+from ors.tasks import Jsonl
+def anonymous():
+    return int(next(line for line in open("/proc/self/status") if line.startswith("RssAnon")).split()[1])
+folder = Path(sys.argv[1])
+source = Jsonl({"train": folder / "tasks.jsonl"}, cache=folder / "cache")
+(folder / "small.jsonl").write_text("{}")
+assert Jsonl({"train": folder / "small.jsonl"}).texts("train", 0, 1) == [b"{}"]
+before = anonymous()
+count = source.count("train")
+for _ in range(2000):
+    index = random.randrange(count)
+    assert source.get("train", index)["n"] == index
+for start in range(0, count, 1000):
+    source.texts("train", start, start + 1000)
+print(count, anonymous() - before)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
+def test_memory_does_not_grow_with_the_file(written: Written) -> None:
+    with written.path.open("wb") as file:
+        for start in range(0, 400_000, 10_000):
+            file.write(b"".join(b'{"n": %d, "text": "%s"}\n' % (n, b"x" * 120) for n in range(start, start + 10_000)))
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURE, str(written.folder)], capture_output=True, text=True, check=True
+    )
+    count, grown_kib = map(int, done.stdout.split())
+    assert count == 400_000
+    assert grown_kib < 10 << 10  # the file has 56 MiB, its index 3
+
+
 def test_without_a_folder_to_write_to_the_index_is_temporary(written: Written, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(offsets, "_SMALL", -1)
     (written.folder / "cache").write_text("a file stands where the folder should be")
@@ -307,7 +360,9 @@ offsets._SMALL = -1
 sys.stdin.readline()
 folder = Path(sys.argv[1])
 source = Jsonl({"train": folder / "tasks.jsonl"}, cache=folder / "cache")
-print(source.count("train"), source.get("train", 19_999)["n"])
+index, made = Jsonl._index, []
+Jsonl._index = lambda *given: (made.append(1), index(*given))
+print(source.count("train"), source.get("train", 19_999)["n"], len(made))
 """
 
 
@@ -318,7 +373,9 @@ def test_many_processes_make_one_index(written: Written) -> None:
     for process in many:
         process.stdin.write("\n")
         process.stdin.flush()
-    assert [process.communicate(timeout=60)[0] for process in many] == ["20000 19999\n"] * 4
+    assert sorted(process.communicate(timeout=60)[0] for process in many) == ["20000 19999 0\n"] * 3 + [
+        "20000 19999 1\n"
+    ]
     assert len(written.kept()) == 1
 
 

@@ -181,6 +181,8 @@ def test_ids() -> None:
         assert same.key("train", 0) == "a"
     assert source.map(lambda task: {"m": task["n"]}, id="m").key("train", 0) == "1"
     assert not union(source, InMemory({})).has_ids
+    with pytest.raises(ValueError, match="task 1 of split 'train' has no key: the task has no field 'n'"):
+        InMemory({"train": [{"n": 1}, {}]}, id="n").key("train", 1)
 
 
 def test_a_list_is_made_when_it_is_needed_and_once() -> None:

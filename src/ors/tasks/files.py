@@ -71,7 +71,11 @@ class FileSource(DeclaredSource["str | os.PathLike[str]"]):
     ) -> None:
         super().__init__(where, id=id, types=types)
         self._folder = defining_folder()
-        self._cache = None if cache is None else self._folder / cache
+        self._cache = None if cache is None else self._folder / Path(cache).expanduser()
+        for split, path in where.items():
+            if not isinstance(path, (str, os.PathLike)):
+                words = "give the path of a file; `union` lays the files of a split one behind another"
+                raise TypeError(f"split {split!r} is {path!r:.200}; {words}")
         self._lock = OpeningLock()
         self._opened: dict[str, OpenedFile] = {}
 
@@ -188,12 +192,12 @@ class FileSource(DeclaredSource["str | os.PathLike[str]"]):
         with self._lock:
             if (file := self._opened.get(split)) is not None:
                 return file
-            path, named = self._folder / where, self._named(split)
+            path, named = self._folder / Path(where).expanduser(), self._named(split)
             for _ in range(_ATTEMPTS):
                 try:
                     file = self._open_once(path, named)
                 except OSError as exc:
-                    raise TaskFileError(named, f"{exc.strerror or exc} ({path})") from exc
+                    raise TaskFileError(named, f"{exc.strerror or exc} ({exc.filename or path})") from exc
                 if file is not None:
                     self._opened[split] = file
                     return file
