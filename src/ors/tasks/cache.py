@@ -90,6 +90,8 @@ def _make(kept: Path, stem: str, suffix: str, write: Callable[[IO[bytes]], objec
     try:
         with os.fdopen(fd, "wb", buffering=1 << 20) as file:
             write(file)
+            file.flush()
+            os.fsync(file.fileno())  # a crash must not leave the name with half of what it stands for
         found = Descriptor(name)
         os.replace(name, kept)
     except BaseException:
