@@ -6,13 +6,9 @@ an episode gets is a copy, so that none can change the task of another.
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
-import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
-
-from pydantic_core import to_jsonable_python
 
 from ors.adapters.explain import ErrorDetail, explain
 from ors.core.failures import Failure, failure
@@ -20,6 +16,7 @@ from ors.core.ports import Document, RunWork, TaskQuery, TaskRef, Work
 from ors.environment import Environment
 from ors.errors import AuthoringError
 from ors.jsontext import JSONValueError, dump
+from ors.tasks.values import jsonable, task_json
 from ors.types import Split
 
 __all__ = ["ClassTasks"]
@@ -54,14 +51,14 @@ class ClassTasks:
             count = await self._count(query.split, run)
             return count if isinstance(count, Failure) else Document(dump(count))
         if query.kind == "get":
-            body = await self._one(query.split, query.index, run, dump)
+            body = await self._one(query.split, query.index, run, task_json)
             return body if isinstance(body, Failure) else Document(body)
         return await self._range(query, run)
 
     async def resolve(self, ref: TaskRef, run: RunWork) -> Any:
         if (wrong := await self._check_split(ref.split, run)) is not None:
             return wrong
-        return await self._one(ref.split, ref.index, run, _copy)
+        return await self._one(ref.split, ref.index, run, jsonable)
 
     async def stream(self, split: str, run: RunWork) -> AsyncIterator[bytes | Failure]:
         if (wrong := await self._check_split(split, run)) is not None:
@@ -179,7 +176,7 @@ class ClassTasks:
 
     def _make(self, task: Any, split: str, index: int, make: Callable[[Any], Any]) -> Any:
         try:
-            return make(_jsonable(task))
+            return make(task)
         except Exception as exc:
             return failure("bad_task", self._no_json(split, index, exc), ran="yes")
 
@@ -277,7 +274,7 @@ class ClassTasks:
     def _encode_one(self, task: Any, split: str, index: int) -> bytes:
         """A task that cannot be JSON holds its place as `{"error": …}`, so that indices stay true."""
         try:
-            return dump(_jsonable(task))
+            return task_json(task)
         except Exception as exc:
             return dump({"error": self._no_json(split, index, exc)})
 
@@ -319,10 +316,6 @@ def _past_the_end(split: str, index: int, count: int) -> Failure:
     return failure("invalid_index", f"Invalid index {index}; split '{split}' has {count} tasks")
 
 
-def _copy(data: Any) -> Any:
-    return json.loads(dump(data))
-
-
 def _defines(cls: type, method: str) -> bool:
     """Whether a class, or a parent other than Environment itself, defines a method."""
     return inspect.getattr_static(cls, method, None) is not inspect.getattr_static(Environment, method)
@@ -354,29 +347,3 @@ async def _pick_later(
         if not ends:
             raise
     return found
-
-
-def _jsonable(task: Any) -> Any:
-    """The JSON a person would expect of a task, as an object."""
-    if isinstance(task, dict):
-        data: Any = task
-        try:
-            dump(data)
-        except JSONValueError:
-            data = to_jsonable_python(task, inf_nan_mode="constants", fallback=_plain)
-    else:
-        data = to_jsonable_python(task, inf_nan_mode="constants", fallback=_plain)
-    if not isinstance(data, dict):
-        raise JSONValueError(f"a task is an object, not {type(task).__name__}")
-    return data
-
-
-def _plain(value: Any) -> Any:
-    """What pydantic does not know: numpy scalars and arrays, attrs and plain objects."""
-    if hasattr(value, "tolist"):
-        return value.tolist()
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return dataclasses.asdict(value)
-    if hasattr(value, "__dict__") and not callable(value):
-        return {key: item for key, item in vars(value).items() if not key.startswith("_")}
-    raise TypeError(f"{type(value).__name__} has no JSON form")
