@@ -160,6 +160,8 @@ class TaskMethods(TaskSource):
     @either
     def bounds(self, split: str, start: int | None, stop: int | None) -> Generator[Any, Any, Any]:
         """A Python slice as two positions; the second is None where `get_task_range` finds the end itself."""
+        if self.source is None and not self.own - {"list_splits", "num_tasks"}:
+            raise NotImplementedError(f"{self.cls.__name__} does not define list_tasks or get_task")
         first, ends = start or 0, stop is not None
         if first >= 0 and ((ends and stop >= 0) or (not ends and "get_task_range" in self.own)):  # type: ignore[operator]
             return first, stop

@@ -261,7 +261,8 @@ class ClassTasks:
         try:
             tasks = yield self._tasks.range(split, start, stop)
         except Exception as exc:
-            if not self._tasks.plain or (isinstance(exc, TaskFileError) and exc.row is None):
+            whole = isinstance(exc, NotImplementedError) or (isinstance(exc, TaskFileError) and exc.row is None)
+            if whole or not self._tasks.plain:
                 raise
         else:
             return [encode(lambda task=task: task, index) for index, task in enumerate(tasks, start)]  # type: ignore[misc]

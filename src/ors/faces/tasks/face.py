@@ -67,7 +67,9 @@ class TaskFace:
         self, method: Any, path: str, handler: Any, summary: str, body: type[BaseModel] | None, answer: Any, *kinds: str
     ) -> Route:
         kinds = (*_KINDS, *kinds)
-        return Route(method, path, handler, summary, "env", body=body, answer=answer, kinds=kinds, tag="Task API")
+        headers = ("If-None-Match",)
+        about: dict[str, Any] = {"body": body, "answer": answer, "kinds": kinds, "tag": "Task API", "headers": headers}
+        return Route(method, path, handler, summary, "env", **about)
 
     async def splits(self, request: Request) -> Reply:
         answer = await self._host.task(_env(request), TaskQuery("splits"))
