@@ -10,6 +10,7 @@ from calls import ASYNC, SINGLE, SYNC, Case, Long, Results, middle
 from disturbance import DISTURBED
 from episodes import BOTH_OURS, BOTH_THEIRS, BY_HAND, THEIRS_ON_OURS, EpisodeCosts
 from imports import AUTHOR, BARE_IMPORT, ORS_SDK_SERVER, PYDANTIC, WITH_SERVER, ImportCost
+from scale import Scale
 from servers import BARE, ORS_SDK, ORS_SDK_QUIET, OURS
 from sessions import BlockingCost, IdleCost
 from tasks import INDEXED, LISTED, RangeCost
@@ -28,6 +29,7 @@ class Findings:
     calls: Results = field(default_factory=dict)
     long: dict[str, Long] = field(default_factory=dict)
     tasks: dict[str, dict[str, RangeCost]] = field(default_factory=dict)
+    scale: Scale = field(default_factory=Scale)
     imports: dict[str, ImportCost] = field(default_factory=dict)
     idle: dict[str, IdleCost] = field(default_factory=dict)
     blocking: dict[str, BlockingCost] = field(default_factory=dict)
@@ -66,6 +68,7 @@ def goals(found: Findings) -> list[Goal]:
         *_long_goals(found),
         *_episode_goals(found),
         *_task_goals(found),
+        *_scale_goals(found),
         *_import_goals(found),
         *_session_goals(found),
     ]
@@ -150,6 +153,44 @@ def _task_goals(found: Findings) -> Iterator[Goal]:
     if INDEXED in ours:
         grown = (ours[INDEXED].rss_end_kib - ours[INDEXED].rss_start_kib) / 1024
         yield Goal("memory that this took", "≤ 1 MiB", f"{grown:.2f} MiB", grown <= 1)
+
+
+def _scale_goals(found: Findings) -> Iterator[Goal]:
+    if (file := found.scale.file) is not None:
+        others, split = found.others["scale"], f"a file of {file.rows:,} rows ({file.mib:,.0f} MiB)"
+        speed, opened = file.mb_per_s, median(file.open_ms)
+        yield Goal(f"{split}: building its index", "≥ 200 MB/s", f"{speed:,.0f} MB/s", speed >= 200, others=others)
+        yield Goal(f"{split}: opening it with a kept index", "≤ 50 ms", f"{opened:.2f} ms", opened <= 50, others=others)
+    for name, cost in found.scale.servers.items():
+        if not name.startswith(f"{OURS.name},"):
+            continue
+        others = found.others["scale"]
+        if cost.task_ms and cost.small_ms:
+            big, small = median(cost.task_ms), median(cost.small_ms)
+            aside = f"{big:.2f} ms to {small:.2f} ms"
+            yield Goal(
+                f"{name}: /task, median",
+                "≤ 1.3 × of 10 rows",
+                f"{big / small:.2f} ×",
+                big <= 1.3 * small,
+                aside,
+                others,
+            )
+        if cost.range_ms:
+            time = median(cost.range_ms)
+            yield Goal(f"{name}: /task_range of 100", "≤ 5 ms", f"{time:.2f} ms", time <= 5, others=others)
+        if cost.rss_more_mib is not None:
+            grown = max(cost.rss_more_mib, cost.rss_more_mib + (cost.rss_listed_mib or 0.0))
+            yield Goal(f"{name}: memory more", "≤ 50 MiB", f"{grown:.1f} MiB", grown <= 50)
+        if cost.listing_s is not None:
+            rate = cost.listed / cost.listing_s
+            yield Goal(
+                f"{name}: listing {cost.listed:,}", "≥ 100,000 tasks/s", f"{rate:,.0f}", rate >= 100_000, others=others
+            )
+        if cost.alone_p99_ms and cost.beside_p99_ms:
+            ratio = cost.beside_p99_ms / cost.alone_p99_ms
+            aside = f"{cost.beside_p99_ms:.1f} ms to {cost.alone_p99_ms:.1f} ms"
+            yield Goal(f"{name}: calls meanwhile, p99", "≤ 2 × alone", f"{ratio:.2f} ×", ratio <= 2, aside, others)
 
 
 def _import_goals(found: Findings) -> Iterator[Goal]:

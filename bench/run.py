@@ -25,12 +25,13 @@ from imports import measure_imports
 from load import require_wrk
 from machine import describe
 from report import as_json, as_markdown
+from scale import measure_scale
 from servers import SUBJECTS
 from sessions import measure_blocking, measure_idle
 from tasks import measure_tasks
 
 HERE = Path(__file__).resolve().parent
-MEASURES = ("calls", "long", "episodes", "tasks", "imports", "idle", "blocking")
+MEASURES = ("calls", "long", "episodes", "tasks", "scale", "imports", "idle", "blocking")
 
 
 def main() -> int:
@@ -49,6 +50,7 @@ def main() -> int:
     measures: dict[str, Callable[[], Any]] = {
         "imports": lambda: measure_imports(subjects, effort.rounds, effort.quick),
         "tasks": lambda: measure_tasks(subjects, effort.quick),
+        "scale": lambda: measure_scale(subjects, effort.quick),
         "idle": lambda: measure_idle(subjects, effort.quick),
         "blocking": lambda: measure_blocking(subjects, effort.rounds, effort.quick),
         "episodes": lambda: measure_episodes(subjects, effort.rounds, float(effort.seconds), effort.attempts),

@@ -8,6 +8,7 @@ ones from earlier states of the same file are removed.
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 import tempfile
@@ -54,8 +55,8 @@ def keep(
     except _NotKept:
         pass
     except OSError as exc:
-        if not isinstance(exc, PermissionError) and exc.errno not in _UNWRITABLE:
-            raise
+        if exc.errno not in _UNWRITABLE:
+            raise OSError(exc.errno, exc.strerror, exc.filename or str(folder)) from exc
     with tempfile.TemporaryFile() as temporary:
         write(temporary)
         temporary.flush()
@@ -66,7 +67,7 @@ class _NotKept(Exception):
     """The file cannot be made in the folder."""
 
 
-_UNWRITABLE = frozenset(getattr(__import__("errno"), name) for name in ("EROFS", "ENOTDIR", "EEXIST", "ENOENT"))
+_UNWRITABLE = frozenset((errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.ENOENT))
 
 
 def _hash(text: str) -> str:
@@ -89,6 +90,8 @@ def _make(kept: Path, stem: str, suffix: str, write: Callable[[IO[bytes]], objec
     try:
         with os.fdopen(fd, "wb", buffering=1 << 20) as file:
             write(file)
+            file.flush()
+            os.fsync(file.fileno())  # a crash must not leave the name with half of what it stands for
         found = Descriptor(name)
         os.replace(name, kept)
     except BaseException:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import os
 from array import array
 from collections.abc import Callable, Iterator, Mapping
@@ -17,7 +18,7 @@ from ors.tasks.values import task_json
 __all__ = ["Csv"]
 
 _BLOCK = 1 << 20
-_ENDS = frozenset((b"", b"\r"))
+_ENDS = frozenset((b"\n", b"\r", b"\r\n"))
 
 
 class Csv(FileSource):
@@ -29,6 +30,7 @@ class Csv(FileSource):
     """
 
     _kind = "csv"
+    _ends = b"\r\n"
 
     def __init__(
         self,
@@ -86,7 +88,9 @@ class Csv(FileSource):
         end = file.offsets.span(0)[0] if file.offsets.count else file.size
         head = file.text.read(file.base, end - file.base)
         try:
-            header = next((cells for cells in self._reader(_split(head.decode()), file) if cells), None)
+            header = next(
+                (cells for cells in self._reader(io.StringIO(head.decode(), newline=""), file) if cells), None
+            )
         except UnicodeDecodeError as exc:
             file.fail(f"the header is not UTF-8: {exc.reason}")
         except csv.Error as exc:
@@ -145,21 +149,22 @@ class _Lines:
             part = self._file.text.read(self._place, min(_BLOCK, self._file.size - self._place))
             if not part:
                 break
-            cut = part.rfind(b"\n") + 1
+            # not after a carriage return that ends the block: it may be half of an end
+            cut = part.rfind(b"\n") + 1 or part.rfind(b"\r", 0, -1) + 1
             parts.append(part[:cut] if cut else part)
             self._place += len(parts[-1])
             if cut:
                 break
         self.block = b"".join(parts)
-        self._lines = iter(self.block.splitlines(keepends=True) if b"\r" not in self.block else _lines_of(self.block))
+        self._lines = iter(self.block.splitlines(keepends=True))
         self.untouched = True
         return bool(self.block)
 
     def take_all(self) -> array[int]:
         """Where the lines start that are not blank; they are read then."""
-        parts = self.block.split(b"\n")
-        places = accumulate([len(part) + 1 for part in parts], initial=self.place)
-        found = array("Q", [at for at, part in zip(places, parts, strict=False) if part not in _ENDS])
+        lines = self.block.splitlines(keepends=True)
+        places = accumulate(map(len, lines), initial=self.place)
+        found = array("Q", [at for at, line in zip(places, lines, strict=False) if line not in _ENDS])
         self.place = self._place
         return found
 
@@ -173,19 +178,6 @@ class _Lines:
         self.place += len(line)
         self.untouched = False
         return line.decode("latin-1")
-
-
-def _lines_of(block: bytes) -> Iterator[bytes]:
-    """The lines of a block with their ends; a carriage return ends none."""
-    place = 0
-    while place < len(block):
-        end = block.find(b"\n", place) + 1 or len(block)
-        yield block[place:end]
-        place = end
-
-
-def _split(text: str) -> Iterator[str]:
-    return iter([line + "\n" for line in text.split("\n")])
 
 
 def _truth(cell: str) -> bool:

@@ -59,6 +59,7 @@ class FileSource(DeclaredSource["str | os.PathLike[str]"]):
     """
 
     _kind = "rows"
+    _ends = b"\n"
 
     def __init__(
         self,
@@ -70,7 +71,11 @@ class FileSource(DeclaredSource["str | os.PathLike[str]"]):
     ) -> None:
         super().__init__(where, id=id, types=types)
         self._folder = defining_folder()
-        self._cache = None if cache is None else self._folder / cache
+        self._cache = None if cache is None else self._folder / Path(cache).expanduser()
+        for split, path in where.items():
+            if not isinstance(path, (str, os.PathLike)):
+                words = "give the path of a file; `union` lays the files of a split one behind another"
+                raise TypeError(f"split {split!r} is {path!r:.200}; {words}")
         self._lock = OpeningLock()
         self._opened: dict[str, OpenedFile] = {}
 
@@ -150,7 +155,7 @@ class FileSource(DeclaredSource["str | os.PathLike[str]"]):
         before = start > file.base
         if end <= start:
             raise _OtherText
-        return _checked(file.text.read(start - before, end - start + before), end - start, before)
+        return self._checked(file.text.read(start - before, end - start + before), end - start, before)
 
     def _rows(self, file: OpenedFile, start: int, stop: int) -> list[bytes]:
         stop = min(stop, file.offsets.count)
@@ -170,9 +175,15 @@ class FileSource(DeclaredSource["str | os.PathLike[str]"]):
             data = file.text.read(begin - before, places[last] - begin + before)
             for at in range(first, last):
                 low, high = places[at] - begin + before, places[at + 1] - begin + before
-                found.append(_checked(data[low - (at > first or before) : high], high - low, at > first or before))
+                found.append(self._checked(data[low - (at > first or before) : high], high - low, at > first or before))
             first = last
         return found
+
+    def _checked(self, data: bytes, size: int, before: bool) -> bytes:
+        """A row, without the end of another before it that shows that it is one."""
+        if len(data) != size + before or (before and data[0] not in self._ends):
+            raise _OtherText
+        return data[1:] if before else data
 
     # Opening
 
@@ -181,12 +192,12 @@ class FileSource(DeclaredSource["str | os.PathLike[str]"]):
         with self._lock:
             if (file := self._opened.get(split)) is not None:
                 return file
-            path, named = self._folder / where, self._named(split)
+            path, named = self._folder / Path(where).expanduser(), self._named(split)
             for _ in range(_ATTEMPTS):
                 try:
                     file = self._open_once(path, named)
                 except OSError as exc:
-                    raise TaskFileError(named, f"{exc.strerror or exc} ({path})") from exc
+                    raise TaskFileError(named, f"{exc.strerror or exc} ({exc.filename or path})") from exc
                 if file is not None:
                     self._opened[split] = file
                     return file
@@ -225,10 +236,3 @@ class FileSource(DeclaredSource["str | os.PathLike[str]"]):
 
 class _OtherText(Exception):
     """What was read is not what the index is of."""
-
-
-def _checked(data: bytes, size: int, before: bool) -> bytes:
-    """A row, without the newline before it that shows that it is one."""
-    if len(data) != size + before or (before and data[0] != 0x0A):
-        raise _OtherText
-    return data[1:] if before else data

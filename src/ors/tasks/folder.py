@@ -55,7 +55,7 @@ class Folder(DeclaredSource["str | os.PathLike[str]"]):
             raise outside(split, index, len(names))
         name, where = names[index], os.fspath(self.where(split))
         task: dict[str, Any] = {"name": name, "path": os.path.join(where, name)}
-        folder = self._folder / where / name
+        folder = self._folder / Path(where).expanduser() / name
         for file in _USUAL if self._read is None else self._read:
             try:
                 content = (folder / file).read_bytes()
@@ -80,7 +80,7 @@ class Folder(DeclaredSource["str | os.PathLike[str]"]):
         return self._names(split)[0]
 
     def _names(self, split: str) -> tuple[Signature, list[str]]:
-        folder = self._folder / self.where(split)
+        folder = self._folder / Path(self.where(split)).expanduser()
         try:
             opened = self._opened.get(split)
             if opened is not None and Signature.of(folder) == opened[0]:

@@ -72,7 +72,7 @@ def _takes(make: Callable[..., Any]) -> int:
     for number in (2, 1):
         try:
             inspect.signature(make).bind(*range(number))
-        except TypeError:
+        except (TypeError, ValueError):  # the latter for some that are written in C
             continue
         required = [p for p in inspect.signature(make).parameters.values() if p.default is p.empty and p.kind in (0, 1)]
         if number == 2 and len(required) == 1:  # a seed, and an option of the author's own

@@ -98,7 +98,10 @@ class TaskSource(ABC):
         from ors.tasks.keys import task_key
 
         task = yield self.get(split, index)
-        return task_key(task, self.id)
+        try:
+            return task_key(task, self.id)
+        except JSONValueError as exc:
+            raise JSONValueError(f"task {index} of split '{split}' has no key: {exc}") from None
 
     @property
     def has_ids(self) -> bool:
@@ -127,7 +130,8 @@ class _Adopted(TaskSource):
 
     def __init__(self, inner: Any) -> None:
         self._inner = inner
-        self.id = getattr(inner, "id", None)
+        found = getattr(inner, "id", None)
+        self.id = found if isinstance(found, str) or callable(found) else None
         for name in ("texts", "key", "version"):
             if callable(method := getattr(inner, name, None)):
                 self.__dict__[name] = method

@@ -227,7 +227,9 @@ def _structure(value: Any) -> Any:
     """The parts of an object; the object itself where it has none."""
     cls = type(value)
     if (serializer := getattr(cls, "__pydantic_serializer__", None)) is not None:
-        return serializer.to_python(value, by_alias=True, warnings=False)
+        found = serializer.to_python(value, by_alias=True, warnings=False)
+        # addresses are text, and so are secrets, which stay masked
+        return str(value) if found is value and cls.__module__.startswith("pydantic") else found
     if dataclasses.is_dataclass(value):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     if (fields := getattr(cls, "__attrs_attrs__", None)) is not None:
@@ -240,8 +242,6 @@ def _structure(value: Any) -> Any:
         return list(value)
     if isinstance(value, os.PathLike):
         return os.fspath(value)
-    if cls.__module__.startswith("pydantic"):  # addresses, and secrets, which stay masked
-        return str(value)
     public = {name: item for name, item in _attributes(value) if not name.startswith("_")}
     if not public or callable(value) or isinstance(value, Collection):
         return value
