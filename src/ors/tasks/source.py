@@ -68,6 +68,8 @@ class TaskSource(ABC):
         """What `texts` has, where errors count from `first` on: the indices of a union are not those of its parts."""
         try:
             tasks = yield self.range(split, start, stop)
+        except NotImplementedError:  # it is no fault of one task that a stream has no places
+            raise
         except Exception:
             return (yield self._texts_one_by_one(split, start, stop, first))
         return [encode_task(task, split, index) for index, task in enumerate(tasks, first)]
