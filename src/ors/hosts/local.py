@@ -273,6 +273,19 @@ class LocalHost:
             **threads,
         }
 
+    def count(self, env: str) -> int:
+        """How many sessions an environment has, with those that are being torn down."""
+        return self._capacity.taken(env.lower())
+
+    def about(self, sid: str) -> dict[str, Any] | None:
+        """When a session was made and last used, as seconds since the epoch, and how many calls it has had."""
+        session = self._sessions.get(sid)
+        if session is None:
+            return None
+        past = time.time() - self._clock()
+        made, used = past + session.started, past + session.touched
+        return {"created_at": made, "last_activity_at": used, "step_count": session.stats[0]}
+
     async def drain(self, grace_s: float) -> None:
         self._draining = True
         if self._limits.calls and grace_s > 0:

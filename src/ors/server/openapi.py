@@ -14,7 +14,9 @@ from ors._version import __version__
 from ors.core.failures import KINDS
 from ors.core.ports import OfferingSpec
 from ors.faces.http import Route
+from ors.faces.openenv import OpenEnvFace
 from ors.faces.ors import ORSFace
+from ors.faces.tasks import TaskFace
 from ors.jsontext import dump
 from ors.schema import json_schema
 from ors.server.system import SystemFace
@@ -31,6 +33,7 @@ _TAGS = {
     "Environments": "What the server offers. The first environment also answers without its name in the path.",
     "Task API": "The tasks of an environment. Nothing here starts an episode.",
     "Sessions": "An episode from its creation to its end. `X-Session-ID` says which one.",
+    "OpenEnv": "Episodes of steps. The WebSockets `/ws` and `/mcp` are not described here.",
     "Server": "The server itself.",
 }
 _HEADERS: dict[str, dict[str, Any]] = {
@@ -111,7 +114,8 @@ def document(routes: Sequence[Route], specs: Mapping[str, OfferingSpec], has_key
 def static_document() -> bytes:
     """Describe what every server answers, whatever its environments: as one that asks for keys."""
     host: Any = None
-    return document([*SystemFace(host, bytes).routes(), *ORSFace(host).routes()], {}, has_keys=True)
+    faces = (SystemFace(host, bytes), ORSFace(host), TaskFace(host), OpenEnvFace(host))
+    return document([route for face in faces for route in face.routes()], {}, has_keys=True)
 
 
 def _operation(route: Route, path: str, specs: Mapping[str, OfferingSpec], has_keys: bool) -> dict[str, Any]:

@@ -6,10 +6,10 @@ import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ors.adapters.ors_environment import ORSOffering
-from ors.environment import Environment
+from ors.core.ports import Offering
 from ors.errors import SettingsError
 from ors.server.application import Application
+from ors.server.entries import Entry, offering
 from ors.settings import Settings
 
 if TYPE_CHECKING:
@@ -21,13 +21,14 @@ __all__ = ["Server"]
 class Server:
     """Serves environments. The first one also answers at the root.
 
-    environments: classes of environments. settings: see `ors.settings.Settings`; single settings may be given by name.
+    environments: classes of environments, also those that are written for OpenEnv, and what `create_app` made of such.
+    settings: see `ors.settings.Settings`; single settings may be given by name.
     Raises AuthoringError when a class cannot be served as it is written, SettingsError for a bad setting.
     """
 
     def __init__(
         self,
-        environments: Sequence[type[Environment]],
+        environments: Sequence[Any],
         return_errors: str | None = None,
         *,
         settings: Settings | None = None,
@@ -42,7 +43,8 @@ class Server:
         if not self.environments:
             raise SettingsError("Server() needs at least one environment class")
         keys = self.settings.keys()
-        make = functools.partial(_offerings, tuple(self.environments), self.settings.return_errors)
+        entries = tuple(Entry.of(environment) for environment in self.environments)
+        make = functools.partial(_offerings, entries, self.settings)
         self.application = Application(make, self.settings, keys)
         self._has_keys = bool(keys)
         self._shell: Any = None
@@ -69,5 +71,5 @@ class Server:
         return Background(self._shell or self.application, self.application)
 
 
-def _offerings(environments: tuple[type[Environment], ...], errors: Any) -> list[ORSOffering]:
-    return [ORSOffering(cls, errors=errors) for cls in environments]
+def _offerings(entries: tuple[Entry, ...], settings: Settings) -> list[Offering]:
+    return [offering(entry, settings) for entry in entries]
