@@ -31,7 +31,7 @@ from ors.core.ports import (
     TaskRef,
 )
 from ors.core.session import Session
-from ors.hosts.about import About
+from ors.hosts.about import About, about
 from ors.hosts.capacity import Capacity
 from ors.hosts.refusals import acts_in, misdirected
 from ors.runtime import Runtime, RuntimeOptions
@@ -280,11 +280,7 @@ class LocalHost:
     def about(self, sid: str) -> dict[str, Any] | None:
         """When a session was made and last used, as seconds since the epoch, and how many calls it has had."""
         session = self._sessions.get(sid)
-        if session is None:
-            return None
-        past = time.time() - self._clock()
-        made, used = past + session.started, past + session.touched
-        return {"created_at": made, "last_activity_at": used, "step_count": session.stats[0]}
+        return about(session, self._clock()) if session is not None else None
 
     async def drain(self, grace_s: float) -> None:
         self._draining = True

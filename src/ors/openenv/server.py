@@ -31,8 +31,12 @@ class OpenEnvApp(Shell):
         self.title = "OpenEnv Environment HTTP API"
         self.entry = entry
         self.application = application
-        for route in _routes(application):
-            self.router.routes.append(route)
+        self._own = _routes(application)
+        self.router.routes += self._own
+
+    def added(self) -> tuple[list[Any], list[Any]]:
+        """The routes and the middleware that were added to it."""
+        return [route for route in self.router.routes if route not in self._own], list(self.user_middleware)
 
 
 class HTTPEnvServer:

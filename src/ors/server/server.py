@@ -45,7 +45,10 @@ class Server:
         keys = self.settings.keys()
         entries = tuple(Entry.of(environment) for environment in self.environments)
         make = functools.partial(_offerings, entries, self.settings)
-        self.application = Application(make, self.settings, keys)
+        apps = [environment for environment in self.environments if hasattr(environment, "added")]
+        health = "healthy" if len(apps) == len(self.environments) == 1 else "ok"
+        self.application = Application(make, self.settings, keys, health=health)
+        self._apps = [app for app in apps if any(app.added())]
         self._has_keys = bool(keys)
         self._shell: Any = None
 
@@ -56,19 +59,26 @@ class Server:
             from ors.server.shell import Shell
 
             self._shell = Shell(self.application)
+            for app in self._apps:
+                routes, middleware = app.added()
+                self._shell.router.routes += routes
+                self._shell.user_middleware += middleware
         return self._shell
+
+    def _served(self) -> Any:
+        return self.app if self._shell is not None or self._apps else self.application
 
     def run(self, host: str = "0.0.0.0", port: int = 8080) -> None:
         """Serve until SIGTERM or SIGINT, then let running calls end, tear everything down and return."""
         from ors.server.run import run
 
-        run(self._shell or self.application, self.application, host, port, has_keys=self._has_keys)
+        run(self._served(), self.application, host, port, has_keys=self._has_keys)
 
     def background(self) -> Background:
         """Serve in a thread, on a free port of 127.0.0.1: `with Server([MyEnvironment]).background() as url:`."""
         from ors.server.background import Background
 
-        return Background(self._shell or self.application, self.application)
+        return Background(self._served(), self.application)
 
 
 def _offerings(entries: tuple[Entry, ...], settings: Settings) -> list[Offering]:

@@ -88,9 +88,10 @@ class _Own:
         self._application = application
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        path, kind = route_path(scope), scope["type"]
-        application = self._application
-        if application.knows(path) if kind == "http" else kind == "websocket" and application.knows_socket(path):
+        kind, application = scope["type"], self._application
+        if (kind == "http" and application.knows(route_path(scope))) or (
+            kind == "websocket" and application.knows_socket(route_path(scope))
+        ):
             await self._application(scope, receive, send)
         else:
             await self._app(scope, receive, send)

@@ -83,6 +83,7 @@ class OpenEnvFace:
                 _OBSERVED,
                 *(*_PLAYS, "unknown_split", "invalid_index", "bad_task", "task_failed"),
                 body=ResetRequest,
+                optional=True,
             ),
             _route("POST", "/step", self.step, "Act", _OBSERVED, *_PLAYS, "not_reset", body=StepRequest),
             _route("GET", "/state", self.state, "Get the state", {"type": "object"}, *_PLAYS),
@@ -151,8 +152,8 @@ def _named(request: Request) -> str | None:
     return request.env if request.env_spelt else None
 
 
-def _route(method: Any, path: str, handler: Handler, summary: str, answer: Any, *kinds: str, body: Any = None) -> Route:
-    return Route(method, path, _told(handler), summary, "env", body=body, answer=answer, kinds=kinds, tag="OpenEnv")
+def _route(method: Any, path: str, handler: Handler, summary: str, answer: Any, *kinds: str, **more: Any) -> Route:
+    return Route(method, path, _told(handler), summary, "env", answer=answer, kinds=kinds, tag="OpenEnv", **more)
 
 
 def _told(handler: Callable[[Request], Coroutine[Any, Any, Reply | None]] | Handler) -> Handler:
