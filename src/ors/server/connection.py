@@ -231,7 +231,6 @@ class Exchange(RequestResponseCycle):
         self.transport = connection.transport
         self.flow = connection.flow
         self.logger = logger
-        self.message_event = cast(asyncio.Event, self)  # uvicorn wakes whoever waits by `message_event.set()`
         self.default_headers = connection.server_state.default_headers
         self.on_response = connection.on_response_complete
         self.disconnected = False
@@ -254,6 +253,12 @@ class Exchange(RequestResponseCycle):
             self._waiter.set_result(None)
 
     set = wake
+
+    @property
+    def message_event(self) -> asyncio.Event:  # type: ignore[override]
+        """uvicorn wakes whoever waits by `message_event.set()`. Kept as an attribute it would be a reference cycle, and
+        a server at work would stop for the garbage collector twenty times a second."""
+        return cast(asyncio.Event, self)
 
     async def receive(self) -> Any:
         if self.waiting_for_100_continue and not self.transport.is_closing():
