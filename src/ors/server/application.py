@@ -12,6 +12,7 @@ from ors.errors import SettingsError
 from ors.faces.http import Receive, Route, Send
 from ors.faces.openenv import FaceOptions, OpenEnvFace
 from ors.faces.ors import ORSFace
+from ors.faces.sockets import SocketLimits
 from ors.faces.tasks import TaskFace
 from ors.hosts.local import HostOptions, LocalHost
 from ors.hosts.threaded import ThreadedHost
@@ -19,12 +20,13 @@ from ors.runtime import RuntimeOptions
 from ors.server.auth import Keys
 from ors.server.dispatch import Dispatcher
 from ors.server.system import SystemFace
-from ors.server.websocket import SocketLimits
 from ors.settings import Settings
 
 __all__ = ["Application", "host_options"]
 
 logger = logging.getLogger("ors.server")
+
+_RENAME = "override name(), or for OpenEnv's give create_app() the env_name"
 
 
 class Application:
@@ -112,10 +114,8 @@ class Application:
             max_body=self.settings.max_body,
             allowed_origins=self.settings.allowed_origins,
             sockets=self.openenv.sockets(),
+            limits=SocketLimits(self.settings.max_message, self.settings.socket_ping, self.settings.session_idle),
         )
-        SocketLimits.max_message = self.settings.max_message
-        SocketLimits.ping_s = self.settings.socket_ping
-        SocketLimits.idle_s = self.settings.session_idle
 
     def routes(self, host: Host, openenv: OpenEnvFace | None = None) -> list[Route]:
         """The table of every route over a host."""
@@ -161,14 +161,12 @@ class Application:
         if len(self._specs) < len(self._offerings):
             names = [offering.spec.name for offering in self._offerings]
             twice = next(name for name in names if [n.lower() for n in names].count(name.lower()) > 1)
-            raise SettingsError(
-                f"two environments are named '{twice}' (names ignore case); override name() in one of them"
-            )
+            raise SettingsError(f"two environments are named '{twice}' (names ignore case); in one of them {_RENAME}")
         reserved = {route.path.split("/")[1].lower() for route in self.routes(None)}  # type: ignore[arg-type]
         for name, spec in self._specs.items():
             if name in reserved or "/" in name or not name:
                 raise SettingsError(
-                    f"an environment cannot be named '{spec.name}': that is a route of the server; override name()"
+                    f"an environment cannot be named '{spec.name}': that is a route of the server; {_RENAME}"
                 )
 
 
