@@ -151,6 +151,9 @@ class Rows(Adder):
             raise IndexError(index)
         return {"id": f"{split}-{index}", "index": index}
 
+    def get_task_range(self, split: str, start: int | None = None, stop: int | None = None) -> list[Any]:
+        return [self.get_task(split, index) for index in range(self.ROWS[split])[start:stop]]
+
 
 class Streamed(Adder):
     """Has a stream, which cannot be counted."""
