@@ -53,6 +53,7 @@ class Application:
         self._lock = threading.Lock()
         self.host: Any = None
         self._document: bytes | None = None
+        self.describe: Callable[[], bytes] = self.document
         self._check_names()
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
@@ -124,7 +125,7 @@ class Application:
         face = ORSFace(host, max_streams=settings.max_streams, id_key=id_key, retry_after=settings.retry_after)
         openenv = openenv or OpenEnvFace(host, face_options(settings, self._seeds))
         return [
-            *SystemFace(host, self.document, self._health).routes(),
+            *SystemFace(host, lambda: self.describe(), self._health).routes(),
             *face.routes(),
             *TaskFace(host, seeds=self._seeds).routes(),
             *openenv.routes(),
