@@ -34,7 +34,7 @@ __all__ = ["Phase", "Session"]
 
 logger = logging.getLogger("ors.session")
 
-_STEPS = frozenset(["reset", "step", "state"])
+_STEPS = frozenset(["reset", "step", "state", "own_tools"])
 
 
 class Phase(enum.Enum):
@@ -225,7 +225,7 @@ class Session(Turns):
             future.set_result(failure("not_supported", f"'{self.env}' is not played by {kind}"))
             return
         self._shared = self._shared if self._shared is not None else {}
-        if kind in ("prompt", "tools", "state", "open"):
+        if kind in ("prompt", "tools", "own_tools", "state", "open"):
             current = self._shared.get(kind)
             if current is not None:
                 current.waiters.append(future)
@@ -258,6 +258,8 @@ class Session(Turns):
                     return episode.prompt()
                 case "tools":
                     return episode.tools()
+                case "own_tools":
+                    return episode.own_tools()
                 case "state":
                     return episode.state()
                 case "step":

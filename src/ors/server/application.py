@@ -163,9 +163,11 @@ class Application:
             names = [offering.spec.name for offering in self._offerings]
             twice = next(name for name in names if [n.lower() for n in names].count(name.lower()) > 1)
             raise SettingsError(f"two environments are named '{twice}' (names ignore case); in one of them {_RENAME}")
-        reserved = {route.path.split("/")[1].lower() for route in self.routes(None)}  # type: ignore[arg-type]
+        paths = [route.path.lower().split("/")[1:] for route in self.routes(None)]  # type: ignore[arg-type]
         for name, spec in self._specs.items():
-            if name in reserved or "/" in name or not name:
+            # those of OpenEnv exist under names like "tools"; only what stands before more would hide one
+            reserved = any(name == first and (rest or spec.kind == "tools") for first, *rest in paths)
+            if reserved or "/" in name or not name:
                 raise SettingsError(
                     f"an environment cannot be named '{spec.name}': that is a route of the server; {_RENAME}"
                 )

@@ -12,6 +12,7 @@ import fastapi
 import pytest
 from starlette.middleware.base import BaseHTTPMiddleware
 
+from ors.errors import SettingsError
 from ors.openenv import Action, ConcurrencyConfig, ConcurrencyConfigurationError, Observation
 from ors.openenv.server import HTTPEnvServer, create_app, create_fastapi_app
 from served import Served, wait_until
@@ -66,6 +67,16 @@ def test_arguments_by_place() -> None:
         assert client.get("/list_environments").json() == ["bare_env"]
         assert client.post("/bare_env/reset").json()["metadata"] == {"hello": "there"}
     assert app.state.openenv_server.max_concurrent_envs == 3
+
+
+def test_names_that_are_routes_too_are_no_trouble() -> None:
+    with TestClient(create_app(Adder, Move, Seen, "tools")) as client:
+        assert client.get("/tools/schema").status_code == 200
+        assert client.get("/tools").json()["tools"][0]["name"] == "step"
+        assert client.get("/tools/tools").json()["tools"][0]["name"] == "step"
+        assert client.post("/tools/reset").status_code == 200
+    with pytest.raises(SettingsError, match="cannot be named 'v1'.*env_name"):
+        create_app(Adder, Move, Seen, "v1")
 
 
 def test_an_instance_is_refused_in_words_that_help() -> None:
