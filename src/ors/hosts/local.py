@@ -30,7 +30,7 @@ from ors.core.ports import (
     TaskQuery,
 )
 from ors.core.session import Session
-from ors.hosts.about import About
+from ors.hosts.about import About, about
 from ors.hosts.capacity import Capacity
 from ors.hosts.finding import find
 from ors.hosts.refusals import acts_in, misdirected
@@ -269,6 +269,15 @@ class LocalHost:
             **threads,
         }
 
+    def count(self, env: str) -> int:
+        """How many sessions an environment has, with those that are being torn down."""
+        return self._capacity.taken(env.lower())
+
+    def about(self, sid: str) -> dict[str, Any] | None:
+        """When a session was made and last used, as seconds since the epoch, and how many calls it has had."""
+        session = self._sessions.get(sid)
+        return about(session, self._clock()) if session is not None else None
+
     async def drain(self, grace_s: float) -> None:
         self._draining = True
         if self._limits.calls and grace_s > 0:
@@ -354,7 +363,7 @@ class LocalHost:
 
     def _ended_for_good(self, session: Session, why: str, over: asyncio.Future[None]) -> None:
         self._ending.discard(over)
-        calls, failed, reward, _ = session.stats
+        tally = session.tally
         logger.info(
             "episode ended",
             extra={
@@ -364,10 +373,10 @@ class LocalHost:
                 "why": why,
                 "task_key": session.task[1],
                 "seconds": round(self._clock() - session.started, 3),
-                "calls": calls,
-                "failed": failed,
-                "reward": reward,
-                "finished": session.finished,
+                "calls": tally.calls,
+                "failed": tally.failed,
+                "reward": tally.reward,
+                "finished": tally.finished or session.finished,
             },
         )
         # after the line above, so that no secret can be in it

@@ -35,6 +35,8 @@ from uvicorn.protocols.http.httptools_impl import (
 )
 from uvicorn.server import ServerState
 
+from ors.server.websocket import WebSocket
+
 __all__ = ["Connection"]
 
 logger = logging.getLogger("uvicorn.error")
@@ -149,6 +151,15 @@ class Connection(HttpToolsProtocol):
         else:
             self.flow.pause_reading()
             self.pipeline.appendleft((exchange, self._application()))
+
+    def _should_upgrade_to_ws(self) -> bool:
+        return True
+
+    def handle_websocket_upgrade(self) -> None:
+        self.connections.discard(self)
+        scope: Any = self.scope
+        scope["path"], scope["raw_path"], scope["query_string"] = self._place(self.url)
+        WebSocket(self.app, self.server_state, self.transport, self.loop).begin(scope)
 
     def begin(self, exchange: Exchange) -> None:
         """Hand a request to the application."""
