@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import threading
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
-
-from ors.openenv.providers.base import ContainerProvider
 
 if TYPE_CHECKING:
     from ors.openenv.clients.env_client import EnvClient
     from ors.openenv.clients.sync_client import SyncEnvClient
 
-__all__ = ["Launch", "from_hub", "in_docker"]
+__all__ = ["CLIENT_OPTIONS", "Launch", "from_hub", "in_docker"]
 
 ClientT = TypeVar("ClientT", bound="EnvClient[Any, Any, Any]")
-Starting = Callable[[], tuple[Any, str, dict[str, Any]]]
+Starting = Callable[[], tuple[Any, str]]
 
 _READY_S = 30.0
-_CLIENT_OPTIONS = frozenset(
+_BUILT_S = 60.0
+CLIENT_OPTIONS = frozenset(
     [
         "connect_timeout_s",
         "headers",
@@ -30,46 +30,81 @@ _CLIENT_OPTIONS = frozenset(
         "websocket_ping_timeout_s",
     ]
 )
+"""What is said of a client, where it stands beside what is said of its server."""
 
 
 class Launch(Generic[ClientT]):
-    """Starts a server once, when it is first needed, and is the client of it from then on."""
+    """Starts a server once, when it is first needed, and is the client of it from then on.
 
-    def __init__(self, client: type[ClientT], starting: Starting) -> None:
+    Whatever goes wrong on the way, also where it is cancelled, the server is stopped again.
+    """
+
+    def __init__(self, client: type[ClientT], starting: Starting, options: dict[str, Any]) -> None:
         self._class = client
         self._starting = starting
+        self._options = options
         self._lock = threading.Lock()
         self._client: ClientT | None = None
+        self._unwanted = False
+
+    def __repr__(self) -> str:
+        if self._client is not None:
+            return f"<a launched {self._client!r}>"
+        return f"<a {self._class.__name__} whose server is not started yet>"
 
     def client(self) -> ClientT:
         """Start the server, if that has not been done, and return the client. It blocks meanwhile."""
         with self._lock:
             if self._client is None:
-                provider, url, options = self._starting()
+                provider, url = self._starting()
                 try:
-                    self._client = self._class(base_url=url, provider=provider, **options)
+                    self._client = self._class(base_url=url, provider=provider, **self._options)
                 except BaseException:
                     _stop(provider)
                     raise
             return self._client
 
-    def __await__(self) -> Generator[Any, Any, ClientT]:
-        return self._awaited().__await__()
+    def _client_if_wanted(self) -> ClientT:
+        client = self.client()
+        if self._unwanted:
+            client.close()
+        return client
 
-    async def _awaited(self) -> ClientT:
-        client = await asyncio.to_thread(self.client)
-        await client.connect()
+    def __await__(self) -> Generator[Any, Any, ClientT]:
+        return self._connected().__await__()
+
+    async def _connected(self) -> ClientT:
+        try:
+            client = await asyncio.to_thread(self._client_if_wanted)
+        except asyncio.CancelledError:
+            # the thread goes on, and nobody is there for what it starts
+            self._unwanted = True
+            if self._client is not None:
+                self._client.close()
+            raise
+        try:
+            connecting = client.connect()
+            if inspect.isawaitable(connecting):
+                await connecting
+        except BaseException:
+            await asyncio.shield(asyncio.ensure_future(_closed(client)))
+            raise
         return client
 
     async def __aenter__(self) -> ClientT:
-        return await self._awaited()
+        return await self._connected()
 
     async def __aexit__(self, *exc: object) -> None:
         if self._client is not None:
-            await self._client.close()
+            await _closed(self._client)
 
     def __enter__(self) -> ClientT:
-        return self.client().__enter__()
+        client = self.client()
+        try:
+            return client.__enter__()
+        except BaseException:
+            client.__exit__(None, None, None)
+            raise
 
     def __exit__(self, *exc: object) -> None:
         if self._client is not None:
@@ -80,68 +115,79 @@ class Launch(Generic[ClientT]):
         return self.client().sync()
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
+        # whoever looks for special or private names (a notebook, a debugger, copy) does not mean to start a server
+        if name.startswith("__") or (name.startswith("_") and not hasattr(self.__dict__.get("_class"), name)):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return getattr(self.client(), name)
 
 
-def in_docker(image: str, provider: Any, kwargs: dict[str, Any]) -> Starting:
-    """Starts a container. Options of the client, `wait_timeout` and those of the container may come together."""
-    options = {name: kwargs[name] for name in kwargs.keys() & _CLIENT_OPTIONS}
-    started = {name: value for name, value in kwargs.items() if name not in _CLIENT_OPTIONS | {"wait_timeout"}}
-    ready_s = float(kwargs.get("wait_timeout", _READY_S))
+def in_docker(
+    image: str, provider: Any, kwargs: dict[str, Any], ready_s: float = _READY_S
+) -> tuple[Starting, dict[str, Any]]:
+    """What starts a container, and the client's options, from what was said of both; `wait_timeout` may be among it."""
+    options, started, ready_s = _sorted(kwargs, ready_s)
 
-    def start() -> tuple[Any, str, dict[str, Any]]:
+    def start() -> tuple[Any, str]:
         chosen = provider
         if chosen is None:
             from ors.openenv.providers.docker import LocalDockerProvider
 
             chosen = LocalDockerProvider()
         try:
-            url = chosen.start_container(image, **started)
+            url = str(chosen.start_container(image, **started))
             chosen.wait_for_ready(url, timeout_s=ready_s)
         except BaseException:
             _stop(chosen)
             raise
-        return chosen, url, options
+        return chosen, url
 
-    return start
+    return start, options
 
 
-def from_hub(repo_id: str, use_docker: bool, provider: Any, kwargs: dict[str, Any]) -> Starting:
-    """Starts an environment of the hub, `owner/name`: its container image, or its source by uv."""
+def from_hub(repo_id: str, use_docker: bool, provider: Any, kwargs: dict[str, Any]) -> tuple[Starting, dict[str, Any]]:
+    """What starts an environment of the hub, `owner/name`: its container image, or its source by uv."""
+    from ors.openenv.utils import hf_space_subdomain
+
     owner, separator, name = repo_id.partition("/")
     if not separator or not owner or not name or "/" in name:
         raise ValueError(f"{repo_id!r} is no environment of the hub; write owner/name")
+    kwargs = dict(kwargs)
     tag = kwargs.pop("tag", "latest")
     if use_docker:
-        subdomain = repo_id.replace("/", "-").replace("_", "-").replace(".", "-").lower()
-        return in_docker(f"registry.hf.space/{subdomain}:{tag}", provider, kwargs)
-    options = {key: kwargs.pop(key) for key in list(kwargs) if key in _CLIENT_OPTIONS}
-    ready_s = float(kwargs.pop("wait_timeout", 60.0))
+        return in_docker(f"registry.hf.space/{hf_space_subdomain(repo_id)}:{tag}", provider, kwargs)
+    options, started, ready_s = _sorted(kwargs, _BUILT_S)
+    made = {key: started.pop(key) for key in ("app", "host", "project_path", "reload") if key in started}
+    made.setdefault("project_path", f"git+https://huggingface.co/spaces/{repo_id}")
 
-    def start() -> tuple[Any, str, dict[str, Any]]:
+    def start() -> tuple[Any, str]:
         chosen = provider
-        started = dict(kwargs)
         if chosen is None:
             from ors.openenv.providers.process import UVProvider
 
-            made = {key: started.pop(key) for key in ("app", "host", "reload", "project_path") if key in started}
-            made.setdefault("project_path", f"git+https://huggingface.co/spaces/{repo_id}")
             chosen = UVProvider(**made)
         try:
-            url = chosen.start(**started)
-            chosen.wait_for_ready(url, timeout_s=ready_s)
+            url = str(chosen.start(**started))
+            chosen.wait_for_ready(timeout_s=ready_s)
         except BaseException:
             _stop(chosen)
             raise
-        return chosen, url, options
+        return chosen, url
 
-    return start
+    return start, options
+
+
+def _sorted(kwargs: dict[str, Any], ready_s: float) -> tuple[dict[str, Any], dict[str, Any], float]:
+    options = {name: value for name, value in kwargs.items() if name in CLIENT_OPTIONS}
+    started = {name: value for name, value in kwargs.items() if name not in CLIENT_OPTIONS}
+    return options, started, float(started.pop("wait_timeout", ready_s))
 
 
 def _stop(provider: Any) -> None:
-    if isinstance(provider, ContainerProvider) or hasattr(provider, "stop_container"):
-        provider.stop_container()
-    else:
-        provider.stop()
+    stop = getattr(provider, "stop_container", None) or provider.stop
+    stop()
+
+
+async def _closed(client: Any) -> None:
+    closing = client.close()
+    if inspect.isawaitable(closing):
+        await closing
