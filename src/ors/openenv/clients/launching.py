@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from ors.openenv.clients.env_client import EnvClient
     from ors.openenv.clients.sync_client import SyncEnvClient
 
-__all__ = ["CLIENT_OPTIONS", "Launch", "from_hub", "in_docker"]
+__all__ = ["CLIENT_OPTIONS", "Launch", "Starting", "from_hub", "in_docker"]
 
 ClientT = TypeVar("ClientT", bound="EnvClient[Any, Any, Any]")
-Starting = Callable[[], tuple[Any, str]]
 
 _READY_S = 30.0
 _BUILT_S = 60.0
+_STOP_S = 10.0
 CLIENT_OPTIONS = frozenset(
     [
         "connect_timeout_s",
@@ -33,6 +33,47 @@ CLIENT_OPTIONS = frozenset(
 """What is said of a client, where it stands beside what is said of its server."""
 
 
+class Starting:
+    """A server that is being started, and stopped again where that fails or is given up.
+
+    make: the provider. begin: starts the server and says its address. wait: until it is ready.
+    """
+
+    def __init__(
+        self, make: Callable[[], Any], begin: Callable[[Any], str], wait: Callable[[Any, str], object]
+    ) -> None:
+        self._make = make
+        self._begin = begin
+        self._wait = wait
+        self._provider: Any = None
+        self._given_up = False
+
+    def run(self) -> tuple[Any, str]:
+        """Start it: the provider and the address. Raises what the provider raises; nothing is left then."""
+        self._check()
+        provider = self._provider = self._make()
+        try:
+            self._check()
+            url = str(self._begin(provider))
+            self._check()
+            self._wait(provider, url)
+            self._check()
+        except BaseException:
+            _stop(provider)
+            raise
+        return provider, url
+
+    def give_up(self) -> None:
+        """Stop it, from another thread; what runs there ends soon."""
+        self._given_up = True
+        if self._provider is not None:
+            _stop(self._provider)
+
+    def _check(self) -> None:
+        if self._given_up:
+            raise RuntimeError("this launch was given up; make another one")
+
+
 class Launch(Generic[ClientT]):
     """Starts a server once, when it is first needed, and is the client of it from then on.
 
@@ -45,7 +86,6 @@ class Launch(Generic[ClientT]):
         self._options = options
         self._lock = threading.Lock()
         self._client: ClientT | None = None
-        self._unwanted = False
 
     def __repr__(self) -> str:
         if self._client is not None:
@@ -56,7 +96,7 @@ class Launch(Generic[ClientT]):
         """Start the server, if that has not been done, and return the client. It blocks meanwhile."""
         with self._lock:
             if self._client is None:
-                provider, url = self._starting()
+                provider, url = self._starting.run()
                 try:
                     self._client = self._class(base_url=url, provider=provider, **self._options)
                 except BaseException:
@@ -64,23 +104,18 @@ class Launch(Generic[ClientT]):
                     raise
             return self._client
 
-    def _client_if_wanted(self) -> ClientT:
-        client = self.client()
-        if self._unwanted:
-            client.close()
-        return client
-
     def __await__(self) -> Generator[Any, Any, ClientT]:
         return self._connected().__await__()
 
     async def _connected(self) -> ClientT:
+        starting = asyncio.ensure_future(asyncio.to_thread(self.client))
         try:
-            client = await asyncio.to_thread(self._client_if_wanted)
+            client = await asyncio.shield(starting)
         except asyncio.CancelledError:
+            starting.add_done_callback(_looked_at)
             # the thread goes on, and nobody is there for what it starts
-            self._unwanted = True
-            if self._client is not None:
-                self._client.close()
+            await asyncio.to_thread(self._starting.give_up)
+            await asyncio.wait({starting}, timeout=_STOP_S)
             raise
         try:
             connecting = client.connect()
@@ -127,21 +162,18 @@ def in_docker(
     """What starts a container, and the client's options, from what was said of both; `wait_timeout` may be among it."""
     options, started, ready_s = _sorted(kwargs, ready_s)
 
-    def start() -> tuple[Any, str]:
-        chosen = provider
-        if chosen is None:
-            from ors.openenv.providers.docker import LocalDockerProvider
+    def make() -> Any:
+        if provider is not None:
+            return provider
+        from ors.openenv.providers.docker import LocalDockerProvider
 
-            chosen = LocalDockerProvider()
-        try:
-            url = str(chosen.start_container(image, **started))
-            chosen.wait_for_ready(url, timeout_s=ready_s)
-        except BaseException:
-            _stop(chosen)
-            raise
-        return chosen, url
+        return LocalDockerProvider()
 
-    return start, options
+    return Starting(
+        make,
+        lambda chosen: chosen.start_container(image, **started),
+        lambda chosen, url: chosen.wait_for_ready(url, timeout_s=ready_s),
+    ), options
 
 
 def from_hub(repo_id: str, use_docker: bool, provider: Any, kwargs: dict[str, Any]) -> tuple[Starting, dict[str, Any]]:
@@ -159,21 +191,18 @@ def from_hub(repo_id: str, use_docker: bool, provider: Any, kwargs: dict[str, An
     made = {key: started.pop(key) for key in ("app", "host", "project_path", "reload") if key in started}
     made.setdefault("project_path", f"git+https://huggingface.co/spaces/{repo_id}")
 
-    def start() -> tuple[Any, str]:
-        chosen = provider
-        if chosen is None:
-            from ors.openenv.providers.process import UVProvider
+    def make() -> Any:
+        if provider is not None:
+            return provider
+        from ors.openenv.providers.process import UVProvider
 
-            chosen = UVProvider(**made)
-        try:
-            url = str(chosen.start(**started))
-            chosen.wait_for_ready(timeout_s=ready_s)
-        except BaseException:
-            _stop(chosen)
-            raise
-        return chosen, url
+        return UVProvider(**made)
 
-    return start, options
+    return Starting(
+        make,
+        lambda chosen: chosen.start(**started),
+        lambda chosen, url: chosen.wait_for_ready(timeout_s=ready_s),
+    ), options
 
 
 def _sorted(kwargs: dict[str, Any], ready_s: float) -> tuple[dict[str, Any], dict[str, Any], float]:
@@ -191,3 +220,8 @@ async def _closed(client: Any) -> None:
     closing = client.close()
     if inspect.isawaitable(closing):
         await closing
+
+
+def _looked_at(done: asyncio.Future[Any]) -> None:
+    if not done.cancelled():
+        done.exception()

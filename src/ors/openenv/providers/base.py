@@ -31,8 +31,15 @@ class ContainerProvider(abc.ABC):
         """Stop and remove the container; a second call does nothing."""
 
     def wait_for_ready(self, base_url: str, timeout_s: float = 30.0) -> None:
-        """Wait until the server says that it is alive. Raises TimeoutError, with the server's last words."""
-        wait_until_healthy(base_url, timeout_s, self.last_words)
+        """Wait until the server says that it is alive.
+
+        Raises TimeoutError, or RuntimeError as soon as it has ended; both with the server's last words.
+        """
+        wait_until_healthy(base_url, timeout_s, self.last_words, self.alive)
+
+    def alive(self) -> bool:
+        """Whether what was started may still become ready."""
+        return True
 
     def last_words(self) -> str:
         """What the server wrote last, for errors."""

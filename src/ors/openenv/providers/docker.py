@@ -79,6 +79,16 @@ class LocalDockerProvider(ContainerProvider):
                 raise
             self._removing = None
 
+    def alive(self) -> bool:
+        """Whether the container runs."""
+        if self._id is None:
+            return False
+        status, about = self._engine.ask("GET", f"/containers/{self._id}/json")
+        if status == 404:
+            return False
+        # an engine that cannot say just now is no reason to give up
+        return status >= 400 or bool(about.get("State", {}).get("Running", True))
+
     def last_words(self) -> str:
         """The last lines that the container wrote."""
         return self._engine.logs(f"/containers/{self._id}") if self._id is not None else ""

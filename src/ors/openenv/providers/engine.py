@@ -36,7 +36,7 @@ class Engine:
             return status, {"message": said.decode("utf-8", "replace")}
 
     def must(self, method: str, path: str, body: Any = None, *, what: str, but: Sequence[int] = ()) -> Any:
-        """The JSON of an answer. Raises RuntimeError that begins with `what` for an error whose status is not in `but`."""
+        """The JSON of an answer. Raises RuntimeError that begins with `what` for any error but those statuses."""
         status, said = self.ask(method, path, body)
         if status >= 400 and status not in but:
             words = said.get("message", said) if isinstance(said, dict) else said
@@ -82,8 +82,9 @@ class Engine:
             answer = connection.getresponse()
             return answer.status, answer.read()
         except (OSError, http.client.HTTPException) as exc:
+            why = str(exc) or type(exc).__name__
             raise ConnectionError(
-                f"no Docker engine answers at {self.host}: {exc or type(exc).__name__}; start Docker, or set DOCKER_HOST"
+                f"no Docker engine answers at {self.host}: {why}; start Docker, or set DOCKER_HOST"
             ) from exc
         finally:
             connection.close()

@@ -7,6 +7,7 @@ import functools
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -57,6 +58,8 @@ class LocalProcessProvider(RuntimeProvider):
         if self._alive():
             raise RuntimeError("this provider has started a server already; use another provider for another one")
         self.stop()
+        if port and not _free(self.host, port):
+            raise RuntimeError(f"port {port} of {self.host} is in use; stop what listens there, or leave the port out")
         command = self._command()
         port = port or free_port()
         options = [f"--{name.replace('_', '-')}={value}" for name, value in kwargs.items()]
@@ -74,7 +77,7 @@ class LocalProcessProvider(RuntimeProvider):
         except BaseException:
             self.stop()
             raise
-        self._stopping = at_last(self, functools.partial(_stop, self._process))
+        self._stopping = at_last(self, functools.partial(_stop, self._process, self._log))
         reached = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(self.host, self.host)
         self._url = f"http://{reached}:{port}"
         return self._url
@@ -95,10 +98,12 @@ class LocalProcessProvider(RuntimeProvider):
 
     def last_words(self) -> str:
         """The last that the server wrote."""
-        if self._log is None:
-            return ""
-        size = os.fstat(self._log.fileno()).st_size
-        return os.pread(self._log.fileno(), _TAIL_BYTES, max(0, size - _TAIL_BYTES)).decode("utf-8", "replace").strip()
+        try:
+            log = self._log.fileno() if self._log is not None else -1
+            size = os.fstat(log).st_size
+            return os.pread(log, _TAIL_BYTES, max(0, size - _TAIL_BYTES)).decode("utf-8", "replace").strip()
+        except (OSError, ValueError):
+            return ""  # it was stopped
 
     def _command(self) -> list[str]:
         return [sys.executable, "-m", "uvicorn"]
@@ -107,7 +112,8 @@ class LocalProcessProvider(RuntimeProvider):
         return self._process is not None and self._process.poll() is None
 
 
-def _stop(process: subprocess.Popen[bytes]) -> None:
+def _stop(process: subprocess.Popen[bytes], log: IO[bytes]) -> None:
+    log.close()
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGTERM)
     try:
@@ -123,8 +129,8 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
 class UVProvider(LocalProcessProvider):
     """Runs `uv run --isolated --project PROJECT -- uvicorn APP` in the project: uv installs what it needs first.
 
-    project_path: a folder, or a repository, `git+https://…` (`@ref` at its end names a branch or a tag), which is cloned
-    for as long as the server runs.
+    project_path: a folder, or a repository, `git+https://…` (`@ref` at its end names a branch or a tag), which is
+    cloned for as long as the server runs.
     """
 
     def __init__(
@@ -177,6 +183,16 @@ class UVProvider(LocalProcessProvider):
             self.stop()
             raise RuntimeError(f"{url} cannot be cloned: {done.stderr.strip()[-1000:]}")
         return self._cloned.name
+
+
+def _free(host: str, port: int) -> bool:
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError:
+            return False
+    return True
 
 
 def _program(name: str, where: str) -> str:

@@ -79,6 +79,10 @@ class DockerSwarmProvider(ContainerProvider):
                 raise
             self._removing = None
 
+    def alive(self) -> bool:
+        """Whether the service is there."""
+        return self._id is not None
+
     def last_words(self) -> str:
         """The last lines that the replicas wrote."""
         return self._engine.logs(f"/services/{self._id}") if self._id is not None else ""
@@ -160,9 +164,10 @@ def _bytes(limit: int | str) -> int:
     number = text.rstrip("bkmgti")
     unit = text[len(number) :].replace("i", "")
     unit = unit.removesuffix("b") if len(unit) > 1 else unit
-    if unit not in _UNITS or not number:
-        raise ValueError(f"memory_limit is no number of bytes: {limit!r}; write 536870912 or '512m'")
-    return int(float(number) * _UNITS[unit])
+    try:
+        return int(float(number) * _UNITS[unit])
+    except (KeyError, ValueError):
+        raise ValueError(f"memory_limit is no number of bytes: {limit!r}; write 536870912 or '512m'") from None
 
 
 def _remove(engine: Engine, service: str) -> None:
