@@ -36,7 +36,7 @@ __all__ = [
     "Work",
 ]
 
-OpKind = Literal["prompt", "tools", "call", "terminal", "reset", "step", "state"]
+OpKind = Literal["open", "prompt", "tools", "call", "terminal", "reset", "step", "state"]
 Mode = Literal["run", "attach", "run_or_attach"]
 
 
@@ -73,7 +73,7 @@ class Principal(msgspec.Struct, frozen=True):
 
 
 class Op(msgspec.Struct, frozen=True):
-    """One thing asked of a session, as data."""
+    """One thing asked of a session, as data; `open` asks for nothing but that it be there."""
 
     kind: OpKind
     call_id: str | None = None
@@ -142,8 +142,9 @@ class OfferingSpec(msgspec.Struct, frozen=True):
     """What an environment offers, as data that fronts keep: they never import an author's class.
 
     tools: the tools that every session has. action: the JSON Schema of an action, where it is played by steps; schemas:
-    this and those of observations and states. own_tasks: it has tasks, and not only seeds. calls_tools: it takes the
-    actions that list and call tools. max_sessions: as many at once; None: as many as the machine bears.
+    this and those of observations and states. own_tasks: it has tasks, and not only seeds. tool_actions: whether it
+    takes the actions that list and call tools, and whether results are then as MCP has them (`mcp`) or its own
+    (`plain`). max_sessions: as many at once; None: as many as the machine bears.
     """
 
     name: str
@@ -155,7 +156,7 @@ class OfferingSpec(msgspec.Struct, frozen=True):
     action: bytes = b"null"
     schemas: bytes = b"null"
     own_tasks: bool = True
-    calls_tools: bool = False
+    tool_actions: Literal["none", "plain", "mcp"] = "none"
     max_sessions: int | None = None
 
 

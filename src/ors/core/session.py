@@ -146,11 +146,6 @@ class Session(Turns):
         """How many calls have not ended."""
         return len(self._calls.running) + (len(self._shared) if self._shared else 0)
 
-    @property
-    def opened(self) -> bool:
-        """Whether setup has ended, well or badly."""
-        return self.phase is not Phase.STARTING
-
     def runs_on(self, author: Any) -> bool:
         """Whether the session's asynchronous code runs on this author loop."""
         return self._home.author is author
@@ -226,11 +221,11 @@ class Session(Turns):
     def _ask(self, op: Op, future: asyncio.Future[Outcome]) -> None:
         """A prompt, a list of tools, a step: whoever asks while it is under way gets the same answer."""
         kind, limits = op.kind, self._limits
-        if (kind in _STEPS) is not (self.offering.spec.kind == "steps"):
+        if (kind in _STEPS) is not (self.offering.spec.kind == "steps") and kind != "open":
             future.set_result(failure("not_supported", f"'{self.env}' is not played by {kind}"))
             return
         self._shared = self._shared if self._shared is not None else {}
-        if kind in ("prompt", "tools", "state"):
+        if kind in ("prompt", "tools", "state", "open"):
             current = self._shared.get(kind)
             if current is not None:
                 current.waiters.append(future)
@@ -255,6 +250,8 @@ class Session(Turns):
         episode = self._episode
         try:
             match op.kind:
+                case "open":
+                    return Document(b"{}")
                 case "call":
                     return episode.call(op.name or "", op.input)
                 case "prompt":

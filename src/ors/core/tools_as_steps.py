@@ -97,7 +97,7 @@ class ToolsAsSteps:
         self.affinity = offering.affinity
         self.tasks = offering.tasks
         self.spec: OfferingSpec = msgspec.structs.replace(
-            offering.spec, kind="steps", action=dump(_ACTION), schemas=dump(_SCHEMAS), calls_tools=True
+            offering.spec, kind="steps", action=dump(_ACTION), schemas=dump(_SCHEMAS), tool_actions="mcp"
         )
 
     def episode(self, start: Start) -> StepEpisode:

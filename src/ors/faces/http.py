@@ -154,7 +154,8 @@ class Route:
 
     path: what follows the environment's name for `env` routes (which also answer without the name, for the first
     environment), else the whole path. session: the route needs `X-Session-ID`. open: it asks for no key. body: the
-    model of the request. answer: the JSON Schema of the answer, or the name of a type. kinds: how it can fail.
+    model of the request; optional: it may be missing. answer: the JSON Schema of the answer, or the name of a type.
+    kinds: how it can fail.
     """
 
     method: Literal["GET", "POST"]
@@ -170,3 +171,4 @@ class Route:
     kinds: tuple[str, ...] = ()
     tag: str = "Sessions"
     headers: tuple[str, ...] = ()
+    optional: bool = False

@@ -2,39 +2,76 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 
-from ors.core.failures import Failure
-from ors.core.ports import Document, Host, TaskQuery
-from ors.faces.http import Reply, Request, Route, failure_reply, json_reply
+from ors.core.failures import Failure, failure
+from ors.core.ports import Document, Host, OfferingSpec, TaskQuery
+from ors.faces.bodies import InvalidBodyError, invalid_reply, read_body
+from ors.faces.http import Handler, Reply, Request, Route, failure_reply, json_reply
 from ors.jsontext import dump
 from ors.types import GetTask, GetTaskRange, ListTasks, NumTasks
 
-__all__ = ["ORS_DIALECT", "Dialect", "TaskFace"]
+__all__ = ["OPENENV_DIALECT", "ORS_DIALECT", "Dialect", "TaskFace"]
+
+M = TypeVar("M", bound=BaseModel)
 
 _KINDS = ("unknown_environment", "unknown_split", "not_supported", "task_failed", "bad_splits", "worker_unavailable")
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """names_env: `/task` and `/task_range` say which environment answered. aliases: other spellings of routes."""
+    """names_env: `/task` and `/task_range` say which environment answered. lists_errors: what is wrong with a body is
+    told as a list, keys that it does not take are wrong, and numbers may be texts. spelt: answers spell the environment
+    as the path did, else as it was named.
+    """
 
     names_env: bool
-    aliases: dict[str, tuple[str, ...]]
+    lists_errors: bool
+    spelt: bool
 
 
-ORS_DIALECT = Dialect(names_env=True, aliases={"/task": ("/get_task",), "/task_range": ("/get_task_range",)})
+ORS_DIALECT = Dialect(names_env=True, lists_errors=False, spelt=True)
+OPENENV_DIALECT = Dialect(names_env=False, lists_errors=True, spelt=False)
+_DIALECTS = {"tools": ORS_DIALECT, "steps": OPENENV_DIALECT}
+_ALIASES = {"/task": ("/get_task",), "/task_range": ("/get_task_range",)}
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    split: str
+
+
+class _Get(_Body):
+    index: int
+
+
+class _Range(_Body):
+    start: int | None = None
+    stop: int | None = None
+
+
+_LENIENT: dict[type[BaseModel], type[BaseModel]] = {
+    ListTasks: _Body,
+    NumTasks: _Body,
+    GetTask: _Get,
+    GetTaskRange: _Range,
+}
 
 
 class TaskFace:
-    """The routes that discover tasks. They never start an episode."""
+    """The routes that discover tasks, in the dialect of each environment's authors. They never start an episode.
 
-    def __init__(self, host: Host, dialect: Dialect) -> None:
+    seeds: environments that have no tasks of their own have seeds; else they support none of this.
+    """
+
+    def __init__(self, host: Host, *, seeds: bool = True) -> None:
         self._host = host
-        self._dialect = dialect
+        self._seeds = seeds
 
     def routes(self) -> list[Route]:
         """The route table."""
@@ -56,7 +93,7 @@ class TaskFace:
             ),
         ]
         for route in list(table):
-            for alias in self._dialect.aliases.get(route.path, ()):
+            for alias in _ALIASES.get(route.path, ()):
                 kinds = tuple(kind for kind in route.kinds if kind not in _KINDS)
                 summary = f"{route.summary} (alias)"
                 table.append(self._route(route.method, alias, route.handler, summary, route.body, route.answer, *kinds))
@@ -66,30 +103,37 @@ class TaskFace:
         self, method: Any, path: str, handler: Any, summary: str, body: type[BaseModel] | None, answer: Any, *kinds: str
     ) -> Route:
         kinds = (*_KINDS, *kinds)
-        return Route(method, path, handler, summary, "env", body=body, answer=answer, kinds=kinds, tag="Task API")
+        return Route(
+            method, path, _told(handler), summary, "env", body=body, answer=answer, kinds=kinds, tag="Task API"
+        )
 
     async def splits(self, request: Request) -> Reply:
-        answer = await self._host.task(_env(request), TaskQuery("splits"))
+        answer = self._unsupported(request, "list_splits") or await self._host.task(_env(request), TaskQuery("splits"))
         return failure_reply(answer) if isinstance(answer, Failure) else json_reply(answer.body)
 
     async def num_tasks(self, request: Request) -> Reply:
-        body = await request.parse(NumTasks)
-        answer = await self._host.task(_env(request), TaskQuery("count", body.split))
+        body = await self._read(request, NumTasks)
+        query = TaskQuery("count", body.split)
+        answer = self._unsupported(request, "num_tasks") or await self._host.task(_env(request), query)
         return self._answer(answer, b'{"num_tasks":', b"}")
 
     async def task(self, request: Request) -> Reply:
-        body = await request.parse(GetTask)
-        answer = await self._host.task(_env(request), TaskQuery("get", body.split, body.index))
+        body = await self._read(request, GetTask)
+        query = TaskQuery("get", body.split, body.index)
+        answer = self._unsupported(request, "get_task") or await self._host.task(_env(request), query)
         return self._answer(answer, b'{"task":', self._tail(request))
 
     async def task_range(self, request: Request) -> Reply:
-        body = await request.parse(GetTaskRange)
+        body = await self._read(request, GetTaskRange)
         query = TaskQuery("range", body.split, start=body.start, stop=body.stop)
-        return self._answer(await self._host.task(_env(request), query), b'{"tasks":', self._tail(request))
+        answer = self._unsupported(request, "get_task_range") or await self._host.task(_env(request), query)
+        return self._answer(answer, b'{"tasks":', self._tail(request))
 
     async def tasks(self, request: Request) -> Reply | None:
         """Streamed: a split may be larger than what a server wants to hold twice."""
-        body = await request.parse(ListTasks)
+        body = await self._read(request, ListTasks)
+        if (unsupported := self._unsupported(request, "list_tasks")) is not None:
+            return failure_reply(unsupported)
         pieces = self._host.tasks(_env(request), body.split)
         started = False
         async for piece in pieces:
@@ -101,16 +145,49 @@ class TaskFace:
                 await request.send({"type": "http.response.start", "status": 200, "headers": headers})
                 piece = b'{"tasks":' + piece
             await request.send({"type": "http.response.body", "body": piece, "more_body": True})
-        tail = b',"env_name":%s}' % dump(_spelt(request))
+        tail = b',"env_name":%s}' % dump(self._name(request))
         await request.send({"type": "http.response.body", "body": tail})
         return None
 
+    def _spec(self, request: Request) -> OfferingSpec:
+        return self._host.offerings()[_env(request)]
+
+    def _dialect(self, request: Request) -> Dialect:
+        return _DIALECTS[self._spec(request).kind]
+
+    async def _read(self, request: Request, model: type[M]) -> M:
+        if not self._dialect(request).lists_errors:
+            return await request.parse(model)
+        body = await read_body(request, _LENIENT[model])
+        return model.model_construct(**body.model_dump())
+
+    def _unsupported(self, request: Request, method: str) -> Failure | None:
+        if self._seeds or self._spec(request).own_tasks:
+            return None
+        return failure("not_supported", f"{method} is not supported for this environment")
+
+    def _name(self, request: Request) -> str:
+        spec = self._spec(request)
+        return _spelt(request) if _DIALECTS[spec.kind].spelt else spec.name
+
     def _tail(self, request: Request) -> bytes:
-        return b',"env_name":%s}' % dump(_spelt(request)) if self._dialect.names_env else b"}"
+        return b',"env_name":%s}' % dump(self._name(request)) if self._dialect(request).names_env else b"}"
 
     @staticmethod
     def _answer(answer: Document | Failure, before: bytes, after: bytes) -> Reply:
         return failure_reply(answer) if isinstance(answer, Failure) else json_reply(before + answer.body + after)
+
+
+def _told(handler: Callable[[Request], Coroutine[Any, Any, Reply | None]] | Handler) -> Handler:
+    """A handler that answers what its body is not."""
+
+    async def handle(request: Request) -> Reply | None:
+        try:
+            return await handler(request)
+        except InvalidBodyError as exc:
+            return invalid_reply(exc.errors)
+
+    return handle
 
 
 def _env(request: Request) -> str:

@@ -31,7 +31,7 @@ from ors.core.ports import (
     TaskRef,
 )
 from ors.core.session import Session
-from ors.hosts.about import About
+from ors.hosts.about import About, about
 from ors.hosts.capacity import Capacity
 from ors.hosts.refusals import acts_in, misdirected
 from ors.runtime import Runtime, RuntimeOptions
@@ -272,6 +272,15 @@ class LocalHost:
             **self._counts,
             **threads,
         }
+
+    def count(self, env: str) -> int:
+        """How many sessions an environment has, with those that are being torn down."""
+        return self._capacity.taken(env.lower())
+
+    def about(self, sid: str) -> dict[str, Any] | None:
+        """When a session was made and last used, as seconds since the epoch, and how many calls it has had."""
+        session = self._sessions.get(sid)
+        return about(session, self._clock()) if session is not None else None
 
     async def drain(self, grace_s: float) -> None:
         self._draining = True

@@ -10,13 +10,16 @@ from typing import Any
 from ors.core.ports import Host, Offering
 from ors.errors import SettingsError
 from ors.faces.http import Receive, Route, Send
+from ors.faces.openenv import FaceOptions, OpenEnvFace
 from ors.faces.ors import ORSFace
+from ors.faces.tasks import TaskFace
 from ors.hosts.local import HostOptions, LocalHost
 from ors.hosts.threaded import ThreadedHost
 from ors.runtime import RuntimeOptions
 from ors.server.auth import Keys
 from ors.server.dispatch import Dispatcher
 from ors.server.system import SystemFace
+from ors.server.websocket import SocketLimits
 from ors.settings import Settings
 
 __all__ = ["Application", "host_options"]
@@ -28,14 +31,23 @@ class Application:
     """Offerings and settings → an ASGI application."""
 
     def __init__(
-        self, make_offerings: Callable[[], Sequence[Offering]], settings: Settings, keys: Sequence[str]
+        self,
+        make_offerings: Callable[[], Sequence[Offering]],
+        settings: Settings,
+        keys: Sequence[str],
+        *,
+        health: str = "ok",
+        seeds: bool = True,
     ) -> None:
         self.settings = settings
+        self._health = health
+        self._seeds = seeds
         self._make_offerings = make_offerings
         self._offerings = make_offerings()
         self._specs = {offering.spec.name.lower(): offering.spec for offering in self._offerings}
         self._keys = Keys(keys)
         self._dispatcher: Dispatcher | None = None
+        self.openenv: OpenEnvFace | None = None
         self._lock = threading.Lock()
         self.host: Any = None
         self._document: bytes | None = None
@@ -47,13 +59,20 @@ class Application:
         elif scope["type"] == "lifespan":
             await self._lifespan(receive, send)
         else:
-            # no WebSocket route exists here
-            await receive()
-            await send({"type": "websocket.close", "code": 1000})
+            await (self._dispatcher or self._late()).socket(scope, receive, send)
 
     def knows(self, path: str) -> bool:
         """Whether a path belongs to the table of routes."""
         return (self._dispatcher or self._late()).knows(path)
+
+    def knows_socket(self, path: str) -> bool:
+        """Whether a path is one of a WebSocket of the table."""
+        return (self._dispatcher or self._late()).knows_socket(path)
+
+    def socket_paths(self) -> list[str]:
+        """The paths of WebSockets."""
+        host: Any = None
+        return [route.path for route in OpenEnvFace(host).sockets()]
 
     async def start(self) -> None:
         """Make the host on the running event loop."""
@@ -85,20 +104,31 @@ class Application:
         return LocalHost(self._offerings, host_options(self.settings))
 
     def _assemble(self) -> None:
+        self.openenv = OpenEnvFace(self.host, face_options(self.settings, self._seeds))
         self._dispatcher = Dispatcher(
-            self.routes(self.host),
+            self.routes(self.host, self.openenv),
             self.host.offerings(),
             self._keys,
             max_body=self.settings.max_body,
             allowed_origins=self.settings.allowed_origins,
+            sockets=self.openenv.sockets(),
         )
+        SocketLimits.max_message = self.settings.max_message
+        SocketLimits.ping_s = self.settings.socket_ping
+        SocketLimits.idle_s = self.settings.session_idle
 
-    def routes(self, host: Host) -> list[Route]:
+    def routes(self, host: Host, openenv: OpenEnvFace | None = None) -> list[Route]:
         """The table of every route over a host."""
         settings = self.settings
         id_key = settings.id_key.encode() if settings.id_key else None
         face = ORSFace(host, max_streams=settings.max_streams, id_key=id_key, retry_after=settings.retry_after)
-        return [*SystemFace(host, self.document).routes(), *face.routes()]
+        openenv = openenv or OpenEnvFace(host, face_options(settings, self._seeds))
+        return [
+            *SystemFace(host, self.document, self._health).routes(),
+            *face.routes(),
+            *TaskFace(host, seeds=self._seeds).routes(),
+            *openenv.routes(),
+        ]
 
     def document(self) -> bytes:
         """The OpenAPI description of every route."""
@@ -140,6 +170,18 @@ class Application:
                 raise SettingsError(
                     f"an environment cannot be named '{spec.name}': that is a route of the server; override name()"
                 )
+
+
+def face_options(settings: Settings, seeds: bool) -> FaceOptions:
+    """The settings that OpenEnv's face needs."""
+    return FaceOptions(
+        mode=settings.openenv_mode,
+        strict_reset=settings.strict_reset,
+        socket_keep_s=settings.socket_keep,
+        http_keep_s=settings.http_keep,
+        cookie=settings.session_cookie,
+        seeds=seeds,
+    )
 
 
 def host_options(settings: Settings) -> HostOptions:

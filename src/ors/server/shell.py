@@ -36,8 +36,14 @@ class Shell(fastapi.FastAPI):
             # with no middleware to pass, the stack below would come to the same end
             scope["app"] = self
             await self._application(scope, receive, send)
+        elif scope["type"] == "websocket" and not self.user_middleware and self._knows_socket(scope):
+            scope["app"] = self
+            await self._application(scope, receive, send)
         else:
             await super().__call__(scope, receive, send)
+
+    def _knows_socket(self, scope: Scope) -> bool:
+        return self._application.knows_socket(route_path(scope))
 
     def build_middleware_stack(self) -> ASGIApp:
         added = self.user_middleware
@@ -82,7 +88,10 @@ class _Own:
         self._application = application
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and self._application.knows(route_path(scope)):
+        kind, application = scope["type"], self._application
+        if (kind == "http" and application.knows(route_path(scope))) or (
+            kind == "websocket" and application.knows_socket(route_path(scope))
+        ):
             await self._application(scope, receive, send)
         else:
             await self._app(scope, receive, send)

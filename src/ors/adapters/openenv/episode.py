@@ -73,7 +73,8 @@ class OpenEnvEpisode:
 
     def _not_made(self, exc: BaseException) -> Failure:
         offering = self._offering
-        return failure("setup_failed", said(exc, offering.errors, "the environment could not be made"), ran="yes")
+        words = said(exc, offering.errors, "the environment could not be made")
+        return Failure("setup_failed", words, ran="yes", about={"factory_name": offering.factory.name})
 
     async def _connect(self) -> Any:
         """Keep the connection to its own tools open, as long as the instance lives."""

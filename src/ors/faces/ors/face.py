@@ -14,7 +14,6 @@ from ors.faces.http import Reply, Request, Route, failure_reply, json_reply
 from ors.faces.ors.ids import IdMint
 from ors.faces.ors.secrets_header import secrets_from_header
 from ors.faces.ors.sse import EventStream, Patience, end_event, error_event, send_whole, task_id_event
-from ors.faces.tasks import ORS_DIALECT, TaskFace
 from ors.jsontext import dump
 from ors.types import CreateSession, ToolCall
 
@@ -76,7 +75,6 @@ class ORSFace:
                 tag="Environments",
             ),
             Route("GET", "/tools", self.tools, "List the tools", "env", answer="Tools", tag="Environments"),
-            *TaskFace(self._host, ORS_DIALECT).routes(),
             Route("POST", "/create_session", self.create_session, "Get a session id", answer=sid, stream=True),
             Route(
                 "POST",
@@ -165,7 +163,9 @@ class ORSFace:
     # Environments
 
     async def environments(self, request: Request) -> Reply:
-        return json_reply(dump(list(self._host.offerings())))
+        # environments of tools in lower case, as their clients expect it; others as they were named
+        specs = self._host.offerings()
+        return json_reply(dump([name if spec.kind == "tools" else spec.name for name, spec in specs.items()]))
 
     async def required_secrets(self, request: Request) -> Reply:
         return json_reply(b'{"secrets":[]}')
