@@ -101,12 +101,33 @@ def test_a_project_is_run_by_uv(uv: Path) -> None:
     wait_until(lambda: said["pid"] not in of_project(), "what uv started is still running")
 
 
-def test_a_project_that_is_cloned_is_removed_again(uv: Path, tmp_path: Path) -> None:
-    origin = tmp_path / "origin"
-    shutil.copytree(PROJECT, origin, ignore=shutil.ignore_patterns("__pycache__"))
-    git = ["git", "-C", str(origin), "-c", "user.name=x", "-c", "user.email=x@example.com"]
+@pytest.fixture
+def origin(tmp_path: Path) -> Path:
+    folder = tmp_path / "owner" / "game"
+    shutil.copytree(PROJECT, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    git = ["git", "-C", str(folder), "-c", "user.name=x", "-c", "user.email=x@example.com"]
     for words in (["init", "-q", "-b", "main"], ["add", "."], ["commit", "-qm", "one"], ["branch", "v2"]):
         subprocess.run([*git, *words], check=True, capture_output=True)
+    return folder
+
+
+def test_7_44_the_source_of_an_environment_of_the_hub_is_cloned(
+    uv: Path, origin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # git is told that the hub is on this machine
+    for name, value in (
+        ("COUNT", "1"),
+        ("KEY_0", f"url.file://{tmp_path}/.insteadOf"),
+        ("VALUE_0", "https://huggingface.co/spaces/"),
+    ):
+        monkeypatch.setenv(f"GIT_CONFIG_{name}", value)
+    with GenericEnvClient.from_env("owner/game", use_docker=False, env_vars={"WORD": "cloned"}) as env:
+        assert env.reset().observation["word"] == "cloned"
+    with pytest.raises(RuntimeError, match="huggingface.co/spaces/owner/other cannot be cloned"):
+        GenericEnvClient.from_env("owner/other", use_docker=False).client()
+
+
+def test_a_project_that_is_cloned_is_removed_again(uv: Path, origin: Path, tmp_path: Path) -> None:
     for ref in ("", "@v2"):
         provider = UVProvider(f"git+file://{origin}{ref}")
         with provider:

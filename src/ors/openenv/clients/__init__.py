@@ -6,6 +6,7 @@ import importlib
 from typing import Any
 
 _HOMES = {
+    "auto": ("AutoAction", "AutoEnv", "EnvironmentUnavailable"),
     "env_client": ("EnvClient",),
     "generic": ("GenericAction", "GenericEnvClient"),
     "mcp_client": ("MCPClientBase", "MCPToolClient"),

@@ -178,18 +178,16 @@ def in_docker(
 
 def from_hub(repo_id: str, use_docker: bool, provider: Any, kwargs: dict[str, Any]) -> tuple[Starting, dict[str, Any]]:
     """What starts an environment of the hub, `owner/name`: its container image, or its source by uv."""
-    from ors.openenv.utils import hf_space_subdomain
+    from ors.openenv.clients.hub import image_of, repository, source_of
 
-    owner, separator, name = repo_id.partition("/")
-    if not separator or not owner or not name or "/" in name:
-        raise ValueError(f"{repo_id!r} is no environment of the hub; write owner/name")
+    repo_id = repository(repo_id)
     kwargs = dict(kwargs)
     tag = kwargs.pop("tag", "latest")
     if use_docker:
-        return in_docker(f"registry.hf.space/{hf_space_subdomain(repo_id)}:{tag}", provider, kwargs)
+        return in_docker(image_of(repo_id, tag), provider, kwargs)
     options, started, ready_s = _sorted(kwargs, _BUILT_S)
     made = {key: started.pop(key) for key in ("app", "host", "project_path", "reload") if key in started}
-    made.setdefault("project_path", f"git+https://huggingface.co/spaces/{repo_id}")
+    made.setdefault("project_path", source_of(repo_id))
 
     def make() -> Any:
         if provider is not None:
