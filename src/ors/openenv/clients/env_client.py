@@ -49,6 +49,7 @@ class EnvClient(Generic[ActT, ObsT, StateT]):
     """
 
     _types: tuple[Any, ...] = (ActT, ObsT, StateT)  # type: ignore[misc]
+    _base_url: str | None = None
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

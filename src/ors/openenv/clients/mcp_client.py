@@ -66,8 +66,10 @@ class MCPClientBase(EnvClient[ActT, ObsT, StateT], Generic[ActT, ObsT, StateT]):
                     raise
                 # a server from before there was JSON-RPC on this socket
                 payload = await self._session().ask({"type": "step", "data": {"type": "list_tools"}})
-                said = payload["observation"]
-            self._tools = [_tool(each) for each in said.get("tools", [])]
+                said = payload.get("observation") or {}
+            if not isinstance(said.get("tools"), list):
+                raise RuntimeError(f"the environment at {self.base_url} lists no tools; it said {str(said)[:200]}")
+            self._tools = [_tool(each) for each in said["tools"]]
         return list(self._tools)
 
     async def _rpc(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
@@ -90,7 +92,8 @@ class MCPClientBase(EnvClient[ActT, ObsT, StateT], Generic[ActT, ObsT, StateT]):
 class MCPToolClient(MCPClientBase[Any, Observation, State]):
     """A client that calls an environment's tools by name.
 
-    A call is a step: it counts, and `last_result` says which reward it was paid and whether the episode is over.
+    A call is a step: it counts. What it was paid and whether the episode is over is in `last_result`, and under `meta`
+    in the result of the tool as the server gave it (`last_result.observation.result`).
     """
 
     last_result: StepResult[Any] | None = None
@@ -118,8 +121,11 @@ class MCPToolClient(MCPClientBase[Any, Observation, State]):
             # its steps take other actions; nothing has run
             result: Any = await self._rpc("tools/call", {"name": name, "arguments": arguments})
         else:
-            self.last_result = self._parse_result(payload)
             observation = payload.get("observation") or {}
+            if isinstance(given := observation.get("result"), dict):
+                paid = {"reward": payload.get("reward"), "done": bool(payload.get("done", False))}
+                given["meta"] = {**(given.get("meta") or {}), **paid}
+            self.last_result = self._parse_result(payload)
             if observation.get("error"):
                 raise RuntimeError(f"Tool '{name}' failed: {_words(observation)}")
             result = observation.get("result", observation)
