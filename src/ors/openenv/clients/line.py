@@ -10,6 +10,7 @@ import asyncio
 import os
 from collections import deque
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import aiohttp
 
@@ -85,15 +86,20 @@ class Line:
         """Whether the server said anything before it went."""
         return bool(self._unasked)
 
-    async def finish(self) -> None:
-        """Say that the session is over, and close."""
+    async def finish(self, wait_s: float = 0.0) -> bool:
+        """Say that the session is over, and close. Whether the server has heard it, if that is waited for."""
         if self.gone is None:
             try:
                 async with asyncio.timeout(_CLOSE_S):
                     await self._socket.send_str(_CLOSE)
             except (TimeoutError, ConnectionError, aiohttp.ClientError):
                 pass
+            if wait_s:
+                await asyncio.wait({self._listening}, timeout=wait_s)
+        # one that is slow to answer has it still to read
+        heard = self.gone is None or self._socket.close_code == aiohttp.WSCloseCode.OK
         await self.close("the client was closed")
+        return heard
 
     async def close(self, why: str) -> None:
         """Close without a word to the server's session."""
@@ -213,10 +219,10 @@ async def open_line(
     return Line(socket_, ping_interval_s, on_cut)
 
 
-_tasks: set[asyncio.Task[None]] = set()
+_tasks: set[asyncio.Task[Any]] = set()
 
 
-def keep_task(task: asyncio.Task[None]) -> None:
+def keep_task(task: asyncio.Task[Any]) -> None:
     """Let a task run to its end though nobody waits for it."""
     _tasks.add(task)
     task.add_done_callback(_tasks.discard)

@@ -72,6 +72,8 @@ class Wire:
         self._session_id: str | None = None
         self._number = 0
         self._returns = 0
+        self._returning: asyncio.Task[None] | None = None
+        self._closing = False
         self.playing = False
 
     @property
@@ -121,12 +123,15 @@ class Wire:
 
     async def close(self) -> None:
         """End the session."""
+        await self._stop_returning()
         async with self._in_turn():
             self._let_go_of_the_parents()
             line, self._line = self._line, None
+            kept = self._can_come_back()
             if line is not None and line.gone is None:
-                await line.finish()
-            elif self._can_come_back():
+                # of a connection that is dead nothing is known yet, perhaps; a session that is kept would outlive it
+                kept = not await line.finish(_END_S if kept else 0.0) and kept
+            if kept:
                 await self._end_what_is_kept()
             self._why_gone = "the client was closed"
             self._session_id = None
@@ -269,10 +274,10 @@ class Wire:
         until, pause = loop.time() + patience_s, _AGAIN_S
         while True:
             try:
-                self._line = await open_line(url, timeout_s=max(0.1, until - loop.time()), **self._opening)
+                self._line = await open_line(url, timeout_s=max(_END_S, until - loop.time()), **self._opening)
             except (aiohttp.ClientError, OSError, TimeoutError) as exc:
                 refused = isinstance(exc, aiohttp.WSServerHandshakeError) and 400 <= exc.status < 500
-                if refused or loop.time() + pause > until:
+                if refused or self._closing or loop.time() + pause > until:
                     raise _NotKept from exc
             else:
                 return
@@ -283,7 +288,8 @@ class Wire:
         """The socket is gone. A session is kept for a time only, so that its client does not wait until it is asked."""
         line = self._line
         if self.playing and line is not None and self._can_come_back() and self._returns < _CUTS:
-            keep_task(asyncio.get_running_loop().create_task(self._return(line)))
+            self._returning = asyncio.get_running_loop().create_task(self._return(line))
+            keep_task(self._returning)
 
     async def _return(self, line: Line) -> None:
         async with self._in_turn():
@@ -298,9 +304,19 @@ class Wire:
             except _NotKept:
                 pass  # whoever asks next is told
 
+    async def _stop_returning(self) -> None:
+        returning = self._returning
+        if returning is None or returning.done() or self._turn_pid != os.getpid():
+            return
+        # a connection that is being opened would take the session from the one that ends it
+        self._closing = True
+        await asyncio.wait({returning}, timeout=_END_S)
+        returning.cancel()
+        self._closing = False
+
     async def _end_what_is_kept(self) -> None:
         try:
-            await self._come_back(_END_S)
+            await self._come_back(0.0)
         except _NotKept:
             return
         line, self._line = self._line, None
