@@ -32,6 +32,7 @@ class Plain:
         self.most = most
         self.pongs = pongs
         self.pings = 0
+        self.held = 0
         self.sessions: list[Talked] = []
         self.tasks: dict[str, list[Any]] = {"train": [{"seed": index} for index in range(250)], "texts": ["a", "b"]}
         self.ranges = True
@@ -139,6 +140,7 @@ class Plain:
             session.transport.abort()
             return
         if data.get("hold"):
+            self.held += 1
             self.holding.set()
             await self._released.wait()
         if "say" in data:

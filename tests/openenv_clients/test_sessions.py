@@ -311,7 +311,7 @@ def test_6_25_no_compression_on_this_machine(server: Plain) -> None:
     assert "sec-websocket-extensions" not in server.sessions[0].headers
 
 
-def test_6_24_many_sessions_need_one_thread(server: Plain) -> None:
+def test_many_sessions_need_one_thread(server: Plain) -> None:
     before = threading.active_count()
     clients = [GenericEnvClient(server.url).sync() for _ in range(30)]
     for client in clients:
