@@ -1,7 +1,7 @@
 """A small stand-in of the Docker engine: its HTTP API over a socket in the file system. Containers are processes.
 
 What of the API the providers use is here as the engine's reference has it (API 1.44): containers, images, services,
-swarm, networks. A container's port 8000 is wherever its process listens.
+swarm, networks. A container's port is wherever its process listens.
 """
 
 from __future__ import annotations
@@ -34,8 +34,12 @@ class Container:
     port: int = 0
     process: subprocess.Popen[bytes] | None = None
 
+    @property
+    def inner(self) -> str:
+        return str(next(iter(self.config.get("ExposedPorts", {"8000/tcp": {}}))))
+
     def start(self) -> None:
-        host = self.config.get("HostConfig", {}).get("PortBindings", {}).get("8000/tcp", [{}])[0]
+        host = self.config.get("HostConfig", {}).get("PortBindings", {}).get(self.inner, [{}])[0]
         self.port = int(host.get("HostPort") or 0) or free_port()
         environ = dict(line.split("=", 1) for line in self.config.get("Env", []))
         command = [sys.executable, "-m", "uvicorn", "server.app:app", "--port", str(self.port), "--log-level", "error"]
@@ -143,7 +147,7 @@ class Engine:
             case ["GET", "json"]:
                 running = container.process is not None and container.process.poll() is None
                 bound = [{"HostIp": "127.0.0.1", "HostPort": str(container.port)}]
-                ports = {"8000/tcp": bound if container.port else None}
+                ports = {container.inner: bound if container.port else None}
                 return 200, {"Id": which, "State": {"Running": running}, "NetworkSettings": {"Ports": ports}}
             case ["GET", "logs"]:
                 # as an engine frames it, in two pieces of different streams

@@ -23,6 +23,7 @@ class Talked:
     closed: bool = False
     heard: list[Any] = field(default_factory=list)
     transport: Any = None
+    socket: Any = None
 
 
 class Plain:
@@ -32,6 +33,7 @@ class Plain:
         self.most = most
         self.pongs = pongs
         self.pings = 0
+        self.answers = 0
         self.held = 0
         self.sessions: list[Talked] = []
         self.tasks: dict[str, list[Any]] = {"train": [{"seed": index} for index in range(250)], "texts": ["a", "b"]}
@@ -57,6 +59,10 @@ class Plain:
     def cut(self, which: int = -1) -> None:
         """Cut a connection as a network does, without a word."""
         self._loop.call_soon_threadsafe(self.sessions[which].transport.abort)
+
+    def ping(self, which: int = -1) -> None:
+        """Ping a client, as a server that ends what does not answer."""
+        asyncio.run_coroutine_threadsafe(self.sessions[which].socket.ping(), self._loop).result(30)
 
     def __enter__(self) -> Plain:
         self._thread.start()
@@ -94,8 +100,8 @@ class Plain:
     async def _talk(self, request: web.Request) -> web.WebSocketResponse:
         session = Talked(dict(request.query), {name.lower(): value for name, value in request.headers.items()})
         session.transport = request.transport
+        session.socket = socket = web.WebSocketResponse(max_msg_size=1 << 20, autoping=self.pongs)
         self.sessions.append(session)
-        socket = web.WebSocketResponse(max_msg_size=1 << 20, autoping=self.pongs)
         await socket.prepare(request)
         try:
             if self.alive > self.most:
@@ -103,8 +109,9 @@ class Plain:
                 await socket.close()
                 return socket
             async for message in socket:
-                if message.type is WSMsgType.PING:
-                    self.pings += 1
+                if message.type in (WSMsgType.PING, WSMsgType.PONG):
+                    self.pings += message.type is WSMsgType.PING
+                    self.answers += message.type is WSMsgType.PONG
                     continue
                 if message.type is not WSMsgType.TEXT:
                     break

@@ -53,6 +53,13 @@ def test_what_else_the_engine_takes_is_passed_on(engine: Engine) -> None:
     assert [line for line in engine.asked if line.startswith("DELETE")] == [f"DELETE /containers/{1:064x}"]
 
 
+def test_7_46_the_port_is_8000_or_the_one_that_is_said(engine: Engine) -> None:
+    with GenericEnvClient.from_docker_image("echo:1", provider=LocalDockerProvider(container_port=7860)) as env:
+        (made,) = engine.containers.values()
+        assert made.config["ExposedPorts"] == {"7860/tcp": {}}
+        assert env.reset().observation["steps"] == 0
+
+
 def test_an_image_that_is_not_there_is_pulled(engine: Engine) -> None:
     engine.registry.add("registry.hf.space/owner-game:latest")
     with GenericEnvClient.from_env("owner/game") as env:

@@ -6,6 +6,7 @@ import asyncio
 import concurrent.futures
 import copy
 import gc
+import json
 import pickle
 import socket
 import threading
@@ -40,7 +41,7 @@ def server() -> Iterator[Plain]:
         yield made
 
 
-def test_7_3_a_session_that_is_lost_is_told_until_it_is_reset(server: Plain) -> None:
+def test_6_3_a_session_that_is_lost_is_told_until_it_is_reset(server: Plain) -> None:
     with GenericEnvClient(server.url) as env:
         env.reset(start=3)
         for cut in ("before", "after"):
@@ -266,6 +267,21 @@ def test_7_14_pings_are_sent_and_no_answer_is_waited_for() -> None:
         assert server.pings == pings
 
 
+def test_7_15_pings_are_answered_while_the_programs_own_loop_is_blocked() -> None:
+    with Plain(pongs=False) as server:
+
+        async def play() -> None:
+            async with GenericEnvClient(server.url) as env:
+                await env.reset(start=3)
+                for answers in range(1, 6):
+                    server.ping()
+                    # as a model that generates, or a step of an optimizer: nothing else runs on this loop
+                    wait_until(lambda answers=answers: server.answers == answers, "a ping was not answered")
+                assert (await env.state())["step_count"] == 3
+
+        asyncio.run(play())
+
+
 def test_7_17_another_session_has_the_same_options(server: Plain) -> None:
     class Mine(MCPToolClient):
         def __init__(self, base_url: str, **kwargs: Any) -> None:
@@ -275,7 +291,7 @@ def test_7_17_another_session_has_the_same_options(server: Plain) -> None:
         other = env.new_session()
         assert (type(other), other._options) == (Mine, env._options)
         env.reset()
-        assert other.reset(start=3).observation.metadata["total"] == 3
+        assert other.reset(start=3).observation.total == 3
         assert other.state().step_count == 3
         assert env.state().step_count == 0
         assert {session.headers["x-who"] for session in server.sessions} == {"me"}
@@ -371,3 +387,21 @@ def test_6_15_tools_that_cannot_be_listed_are_an_error(server: Plain) -> None:
         # this server knows nothing of tools: neither by JSON-RPC nor by steps
         with pytest.raises(RuntimeError, match="lists no tools; it said {'metadata'"):
             env.list_tools()
+
+
+def test_6_34_all_is_asked_over_one_socket(server: Plain) -> None:
+    with MCPToolClient(server.url) as env:
+        env.reset()
+        assert env.call_tool("anything") == {"metadata": {}, "total": 1}
+        assert env.state().step_count == 1
+        assert (env.last_result.reward, env.last_result.observation.total) == (0.1, 1)
+    assert (len(server.sessions), server.asked) == (1, [])
+
+
+def test_observations_of_environments_with_tools_keep_their_fields(server: Plain) -> None:
+    with MCPToolClient(server.url) as env:
+        for seen in ({"tools": ["hammer"], "board": 1}, {"tool_name": "saw", "board": 1}):
+            said = {"observation": {"metadata": {"m": 1}, **seen}, "reward": 1.0, "done": True}
+            result = env.step({"say": json.dumps({"type": "observation", "data": said})})
+            assert {name: getattr(result.observation, name) for name in seen} == seen
+            assert (result.observation.metadata, result.observation.reward, result.done) == ({"m": 1}, 1.0, True)

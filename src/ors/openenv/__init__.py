@@ -18,6 +18,7 @@ _HOMES = {
         "EnvClient",
         "GenericAction",
         "GenericEnvClient",
+        "GenericMCPObservation",
         "MCPClientBase",
         "MCPToolClient",
         "Played",

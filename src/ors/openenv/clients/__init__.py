@@ -11,7 +11,7 @@ _HOMES = {
     "env_client": ("EnvClient",),
     "frames": ("ServerError",),
     "generic": ("GenericAction", "GenericEnvClient"),
-    "mcp_client": ("MCPClientBase", "MCPToolClient"),
+    "mcp_client": ("GenericMCPObservation", "MCPClientBase", "MCPToolClient"),
     "pending": ("Pending",),
     "rollouts": ("Played", "Rollouts"),
     "step_result": ("StepResult",),
