@@ -2,8 +2,8 @@
 
     openenv_env.py {ors-kit|openenv|bare} PORT [--slow SECONDS] [--any-thread]
 
-The class bodies are the same: what differs is the import. --slow: how long the constructor takes. bare: a WebSocket that
-answers every message with a constant of an answer's size, on uvicorn's own protocol.
+The class bodies are the same: what differs is the import. --slow: how long the constructor takes. bare: a WebSocket
+that answers every message with a constant of an answer's size, on uvicorn's own protocol.
 """
 
 import argparse

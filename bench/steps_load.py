@@ -1,7 +1,7 @@
 """Load for WebSocket sessions: steps_load.py PORT SESSIONS SECONDS. Prints what it counted as JSON.
 
-Each session is reset and then steps as fast as it is answered. The frames are made once, and of an answer only its length
-and its end are looked at, so that the measuring side costs little.
+Each session is reset and then steps as fast as it is answered. The frames are made once, and of an answer only its
+length and its end are looked at, so that the measuring side costs little.
 """
 
 from __future__ import annotations

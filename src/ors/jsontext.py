@@ -22,6 +22,7 @@ __all__ = ["JSONTextError", "JSONValueError", "dump", "load"]
 _LONG_EXPONENT = re.compile(rb"[eE]\+?[0-9]{3}")
 _LONG_NUMBER = re.compile(rb"(?:\A|[^0-9])[0-9]{210}")
 _POSITION = re.compile(r"line (\d+) column (\d+)$")
+_encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 _LONE_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 
 
@@ -48,7 +49,7 @@ def load(body: bytes) -> Any:
 def dump(value: Any) -> bytes:
     """Write `value` as compact UTF-8 JSON. Raises JSONValueError naming the path of what cannot be written."""
     try:
-        return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+        return _encoder.encode(value).encode()
     except (TypeError, ValueError, RecursionError) as exc:
         raise JSONValueError(_blame(value) or str(exc)) from None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+import sys
 from pathlib import Path
 
 import pytest
@@ -17,9 +18,12 @@ NAMES = sorted(path.stem for path in EXAMPLES.glob("*.py") if "(Environment)" in
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_example_passes(name: str) -> None:
+def test_an_example_passes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if name == "reasoning_gym" and importlib.util.find_spec("reasoning_gym") is None:
         pytest.skip("reasoning-gym is not installed: it needs a C compiler")
+    # an example may be named as a package that an earlier test has loaded
+    for loaded in [other for other in sys.modules if other.partition(".")[0] == name]:
+        monkeypatch.delitem(sys.modules, loaded)
     classes = load_targets([str(EXAMPLES / f"{name}.py")])
     served = Served(classes)
     try:

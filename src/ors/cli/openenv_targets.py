@@ -66,7 +66,7 @@ def app_in(text: str, folder: Path) -> Any:
     try:
         manifest = read_manifest(folder)
     except (AuthoringError, ImportError) as exc:
-        raise CommandError(str(exc)) from None
+        raise CommandError(" ".join(str(exc).split())) from None
     module_name, _, attribute = manifest.app.partition(":")
     # found as its own server is started, from within the folder; in a package also by the package's name
     make_importable(str(folder))

@@ -43,7 +43,8 @@ class Target:
             raise CommandError(
                 f"'{text}': after the colon stands the name of a class, as in 'my_file.py:MyEnvironment'"
             )
-        if source.endswith(".py") or os.sep in source or "/" in source or source.startswith(("~", ".")):
+        is_path = source.endswith(".py") or os.sep in source or "/" in source or source.startswith(("~", "."))
+        if is_path or openenv_targets.is_folder(Path(source)):
             file = Path(source).expanduser().resolve()
             _check_file(text, file)
             return cls(text, file, "", attribute or None)

@@ -36,7 +36,7 @@ __all__ = [
     "Work",
 ]
 
-OpKind = Literal["open", "prompt", "tools", "call", "terminal", "reset", "step", "state"]
+OpKind = Literal["open", "prompt", "tools", "call", "terminal", "reset", "step", "state", "own_tools"]
 Mode = Literal["run", "attach", "run_or_attach"]
 
 
@@ -235,6 +235,10 @@ class StepEpisode(Protocol):
 
     def state(self) -> Plan:
         """The state, as a Document holding an object."""
+        ...
+
+    def own_tools(self) -> Plan:
+        """The tools that its actions call, as a Document holding a list; asked for where `tool_actions` is `mcp`."""
         ...
 
     def close(self, why: str) -> Plan | None:

@@ -161,6 +161,10 @@ class _ToolStepEpisode:
             StepOutcome({"tools": json.loads(listed.body)}, done=self._over) if isinstance(listed, Document) else listed
         )
 
+    def own_tools(self) -> Plan:
+        plan: Plan = self._inner.tools() if self._ready else Document(self._offering.spec.tools)
+        return plan
+
     def _call(self, name: str, arguments: dict[str, Any], timeout_s: float | None) -> Script:
         self._state["step_count"] += 1
         plan = FINISHED if self._over else self._inner.call(name, arguments)

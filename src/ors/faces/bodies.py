@@ -50,7 +50,7 @@ async def read_body(request: Request, model: type[M], *, optional: bool = False)
     if value is None and optional:
         value = {}
     try:
-        return model.model_validate(value)
+        return model.model_validate(value, from_attributes=True)  # so FastAPI reads one
     except ValidationError as exc:
         raise InvalidBodyError(errors_of(exc, "body")) from None
 

@@ -13,7 +13,18 @@ from typing import Any, Literal, Protocol
 
 from ors.faces.http import Request
 
-__all__ = ["Line", "SocketRoute", "Talk", "carry"]
+__all__ = ["Line", "SocketLimits", "SocketRoute", "Talk", "carry"]
+
+
+@dataclass(frozen=True, slots=True)
+class SocketLimits:
+    """max_message: the size of the largest message, in bytes. ping_s: seconds between pings. idle_s: seconds after
+    which a client that says and answers nothing is gone.
+    """
+
+    max_message: int = 100 << 20
+    ping_s: float = 20.0
+    idle_s: float = 900.0
 
 
 class Talk(Protocol):
@@ -78,7 +89,7 @@ class SocketRoute:
     scope: Literal["root", "env"] = "env"
 
 
-async def carry(request: Request, open: Callable[[Request, Line], Talk]) -> None:
+async def carry(request: Request, open: Callable[[Request, Line], Talk], limits: SocketLimits) -> None:
     """Talk to the client of an ASGI WebSocket until it is gone.
 
     Where the server offers its own line, and no middleware stands between, that is used.
@@ -86,19 +97,25 @@ async def carry(request: Request, open: Callable[[Request, Line], Talk]) -> None
     if (await request.receive())["type"] != "websocket.connect":
         return
     offered = (request.scope.get("extensions") or {}).get("ors.line")
+    if offered is not None:
+        offered.limit(limits)
     bare = offered is not None and offered.receive == request.receive and offered.send_message == request.send
-    line: Any = offered if bare else _ASGILine(request)
+    line: Any = offered if bare else _ASGILine(request, limits.ping_s)
     talk = open(request, line)
     await request.send({"type": "websocket.accept", "subprotocol": None, "headers": talk.headers})
     await line.carry(talk)
 
 
 class _ASGILine:
-    """A line through `receive` and `send`, whoever stands behind them."""
+    """A line through `receive` and `send`, whoever stands behind them.
+
+    Pings are the server's affair. A client that does not answer them is cut off by it; one that is not is there.
+    """
 
     silent_since: float | None = None
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: Request, alive_s: float) -> None:
+        self._alive_s = alive_s
         self._receive = request.receive
         self._send = request.send
         self._out: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
@@ -126,7 +143,13 @@ class _ASGILine:
         writing = asyncio.ensure_future(self._write())
         beginning = asyncio.ensure_future(talk.begin())
         try:
-            await asyncio.wait({reading, writing}, return_when=asyncio.FIRST_COMPLETED)
+            over: set[asyncio.Future[None]] = set()
+            while not over:
+                over, _ = await asyncio.wait(
+                    {reading, writing}, timeout=self._alive_s, return_when=asyncio.FIRST_COMPLETED
+                )
+                if not over:
+                    talk.alive()
             if reading.done() and not reading.cancelled() and (exc := reading.exception()) is not None:
                 raise exc
             await beginning

@@ -44,4 +44,4 @@ def about(session: Session, now: float) -> dict[str, Any]:
     """When a session was made and last used, as seconds since the epoch, and how many calls it has had."""
     past = time.time() - now
     made, used = past + session.started, past + session.touched
-    return {"created_at": made, "last_activity_at": used, "step_count": session.stats[0]}
+    return {"created_at": made, "last_activity_at": used, "step_count": session.tally.calls}

@@ -367,7 +367,7 @@ class LocalHost:
 
     def _ended_for_good(self, session: Session, why: str, over: asyncio.Future[None]) -> None:
         self._ending.discard(over)
-        calls, failed, reward, _ = session.stats
+        tally = session.tally
         logger.info(
             "episode ended",
             extra={
@@ -376,10 +376,10 @@ class LocalHost:
                 "task": session.task_key,
                 "why": why,
                 "seconds": round(self._clock() - session.started, 3),
-                "calls": calls,
-                "failed": failed,
-                "reward": reward,
-                "finished": session.finished,
+                "calls": tally.calls,
+                "failed": tally.failed,
+                "reward": tally.reward,
+                "finished": tally.finished or session.finished,
             },
         )
         # after the line above, so that no secret can be in it

@@ -10,11 +10,10 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from starlette.routing import Route, WebSocketRoute
-
 from ors.openenv.models import ConcurrencyConfig, ServerCapacityStatus, ServerMode, SessionInfo, State
 from ors.server.application import Application
 from ors.server.entries import Entry, offering
+from ors.server.mounting import live_with, routes_of
 from ors.server.shell import Shell
 from ors.settings import Settings
 
@@ -31,7 +30,7 @@ class OpenEnvApp(Shell):
         self.title = "OpenEnv Environment HTTP API"
         self.entry = entry
         self.application = application
-        self._own = _routes(application)
+        self._own = routes_of(application)
         self.router.routes += self._own
 
     def added(self) -> tuple[list[Any], list[Any]]:
@@ -98,9 +97,9 @@ class HTTPEnvServer:
     def register_routes(self, app: Any, mode: ServerMode | str = ServerMode.SIMULATION) -> None:
         """Add the routes to a FastAPI or Starlette application. Raises ValueError for a mode that there is not."""
         application = self.application(mode)
-        for route in _routes(application):
+        for route in routes_of(application):
             app.router.routes.append(route)
-        _live_with(app, application)
+        live_with(app, application)
 
     def _settings(self, mode: ServerMode | str | None) -> Settings:
         chosen = mode if mode is not None else os.environ.get("OPENENV_MODE", "simulation")
@@ -218,34 +217,3 @@ def create_fastapi_app(
     app = OpenEnvApp(server.application(mode), server.entry)
     app.state.openenv_server = server
     return app
-
-
-def _routes(application: Application) -> list[Any]:
-    """The table as routes of Starlette, all of which lead to the application."""
-    host: Any = None
-    found: list[Any] = []
-    for route in application.routes(host):
-        if route.scope == "env":
-            found.append(Route(f"/{{env_name}}{route.path}", application, methods=[route.method]))
-        found.append(Route(route.path, application, methods=[route.method]))
-    for path in application.socket_paths():
-        found += [WebSocketRoute(path, application), WebSocketRoute(f"/{{env_name}}{path}", application)]
-    return found
-
-
-def _live_with(app: Any, application: Application) -> None:
-    """Start and stop the application with another one."""
-    from contextlib import asynccontextmanager
-
-    inner = app.router.lifespan_context
-
-    @asynccontextmanager
-    async def lifespan(whole: Any) -> Any:
-        await application.start()
-        try:
-            async with inner(whole) as state:
-                yield state
-        finally:
-            await application.stop()
-
-    app.router.lifespan_context = lifespan

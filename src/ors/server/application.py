@@ -12,6 +12,7 @@ from ors.errors import SettingsError
 from ors.faces.http import Receive, Route, Send
 from ors.faces.openenv import FaceOptions, OpenEnvFace
 from ors.faces.ors import ORSFace
+from ors.faces.sockets import SocketLimits
 from ors.faces.tasks import TaskFace
 from ors.hosts.local import HostOptions, LocalHost
 from ors.hosts.threaded import ThreadedHost
@@ -19,12 +20,13 @@ from ors.runtime import RuntimeOptions
 from ors.server.auth import Keys
 from ors.server.dispatch import Dispatcher
 from ors.server.system import SystemFace
-from ors.server.websocket import SocketLimits
 from ors.settings import Settings
 
 __all__ = ["Application", "host_options"]
 
 logger = logging.getLogger("ors.server")
+
+_RENAME = "override name(), or for OpenEnv's give create_app() the env_name"
 
 
 class Application:
@@ -51,6 +53,7 @@ class Application:
         self._lock = threading.Lock()
         self.host: Any = None
         self._document: bytes | None = None
+        self.describe: Callable[[], bytes] = self.document
         self._check_names()
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
@@ -112,10 +115,8 @@ class Application:
             max_body=self.settings.max_body,
             allowed_origins=self.settings.allowed_origins,
             sockets=self.openenv.sockets(),
+            limits=SocketLimits(self.settings.max_message, self.settings.socket_ping, self.settings.session_idle),
         )
-        SocketLimits.max_message = self.settings.max_message
-        SocketLimits.ping_s = self.settings.socket_ping
-        SocketLimits.idle_s = self.settings.session_idle
 
     def routes(self, host: Host, openenv: OpenEnvFace | None = None) -> list[Route]:
         """The table of every route over a host."""
@@ -124,7 +125,7 @@ class Application:
         face = ORSFace(host, max_streams=settings.max_streams, id_key=id_key, retry_after=settings.retry_after)
         openenv = openenv or OpenEnvFace(host, face_options(settings, self._seeds))
         return [
-            *SystemFace(host, self.document, self._health).routes(),
+            *SystemFace(host, lambda: self.describe(), self._health).routes(),
             *face.routes(),
             *TaskFace(host, seeds=self._seeds).routes(),
             *openenv.routes(),
@@ -161,14 +162,14 @@ class Application:
         if len(self._specs) < len(self._offerings):
             names = [offering.spec.name for offering in self._offerings]
             twice = next(name for name in names if [n.lower() for n in names].count(name.lower()) > 1)
-            raise SettingsError(
-                f"two environments are named '{twice}' (names ignore case); override name() in one of them"
-            )
-        reserved = {route.path.split("/")[1].lower() for route in self.routes(None)}  # type: ignore[arg-type]
+            raise SettingsError(f"two environments are named '{twice}' (names ignore case); in one of them {_RENAME}")
+        paths = [route.path.lower().split("/")[1:] for route in self.routes(None)]  # type: ignore[arg-type]
         for name, spec in self._specs.items():
-            if name in reserved or "/" in name or not name:
+            # those of OpenEnv exist under names like "tools"; only what stands before more would hide one
+            reserved = any(name == first and (rest or spec.kind == "tools") for first, *rest in paths)
+            if reserved or "/" in name or not name:
                 raise SettingsError(
-                    f"an environment cannot be named '{spec.name}': that is a route of the server; override name()"
+                    f"an environment cannot be named '{spec.name}': that is a route of the server; {_RENAME}"
                 )
 
 

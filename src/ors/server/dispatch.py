@@ -16,7 +16,7 @@ from ors.core.ports import OfferingSpec
 from ors.core.secrets import mask
 from ors.errors import RequestError
 from ors.faces.http import Receive, Reply, Request, Route, Send, failure_reply
-from ors.faces.sockets import SocketRoute, carry
+from ors.faces.sockets import SocketLimits, SocketRoute, carry
 from ors.server.auth import Keys
 
 __all__ = ["Dispatcher", "route_path"]
@@ -38,7 +38,9 @@ class Dispatcher:
         max_body: int,
         allowed_origins: Sequence[str] = (),
         sockets: Sequence[SocketRoute] = (),
+        limits: SocketLimits | None = None,
     ) -> None:
+        self._limits = limits or SocketLimits()
         self._environments = environments
         self._first = next(iter(environments))
         self._keys = keys
@@ -91,7 +93,7 @@ class Dispatcher:
         except RequestError as exc:
             await _refuse(request, failure_reply(failure(exc.kind, mask(exc.detail))))
             return
-        await carry(request, route.open)
+        await carry(request, route.open, self._limits)
 
     def _socket(self, path: str) -> tuple[SocketRoute, str | None, str] | None:
         bare = path.rstrip("/") or "/"

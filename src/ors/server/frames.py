@@ -33,10 +33,10 @@ class FrameError(Exception):
 class FrameReader:
     """Bytes in any pieces → messages. `limit`: the size of the largest message."""
 
-    __slots__ = ("_buffer", "_kind", "_limit", "_need", "_parts", "_size")
+    __slots__ = ("_buffer", "_kind", "_need", "_parts", "_size", "limit")
 
     def __init__(self, limit: int) -> None:
-        self._limit = limit
+        self.limit = limit
         self._buffer = bytearray()
         self._need = 0
         self._kind = 0
@@ -84,8 +84,8 @@ class FrameReader:
                 self._need = at
                 return None
             size = int.from_bytes(buffer[2:at], "big")
-        if kind < CLOSE and self._size + size > self._limit:
-            raise FrameError(TOO_LARGE, f"a message has more than {self._limit} bytes")
+        if kind < CLOSE and self._size + size > self.limit:
+            raise FrameError(TOO_LARGE, f"a message has more than {self.limit} bytes")
         end = at + 4 + size
         if len(buffer) < end:
             self._need = end

@@ -21,10 +21,10 @@ from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 from uvicorn.server import ServerState
 
-from ors.faces.sockets import Talk
+from ors.faces.sockets import SocketLimits, Talk
 from ors.server.frames import CLOSE, PING, PONG, TEXT, FrameError, FrameReader, close_frame, frame, text_head
 
-__all__ = ["SocketLimits", "WebSocket"]
+__all__ = ["WebSocket"]
 
 logger = logging.getLogger("uvicorn.error")
 
@@ -33,20 +33,12 @@ _CLOSE_S = 5.0
 _JOINED = 1 << 14
 
 
-class SocketLimits:
-    """What holds for all sockets of the process; the server sets it from its settings."""
-
-    max_message: int = 100 << 20
-    ping_s: float = 20.0
-    idle_s: float = 900.0
-
-
 class WebSocket(asyncio.Protocol):
     """A socket. uvicorn knows it by its constructor's arguments, `connection_made` and `shutdown`."""
 
     __slots__ = (
-        "_accepted", "_app", "_closed", "_code", "_heard_at", "_inbox", "_key", "_loop", "_over", "_pinged_at",
-        "_reader", "_refusing", "_state", "_talk", "_timer", "_transport", "_waiter", "_writable",
+        "_accepted", "_app", "_closed", "_code", "_heard_at", "_inbox", "_key", "_limits", "_loop", "_over",
+        "_pinged_at", "_reader", "_refusing", "_state", "_talk", "_timer", "_transport", "_waiter", "_writable",
     )  # fmt: skip
 
     def __init__(self, app: Any, state: ServerState, transport: Any, loop: asyncio.AbstractEventLoop) -> None:
@@ -55,7 +47,8 @@ class WebSocket(asyncio.Protocol):
         self._transport = transport
         self._loop = loop
         self._key = b""
-        self._reader = FrameReader(SocketLimits.max_message)
+        self._limits = SocketLimits()
+        self._reader = FrameReader(self._limits.max_message)
         self._inbox: deque[dict[str, Any]] = deque()
         self._waiter: asyncio.Future[None] | None = None
         self._writable: asyncio.Future[None] | None = None
@@ -99,6 +92,11 @@ class WebSocket(asyncio.Protocol):
         self._state.tasks.add(task)
         task.add_done_callback(self._state.tasks.discard)
 
+    def limit(self, limits: SocketLimits) -> None:
+        """What holds for this socket from now on; it is said before the handshake is over."""
+        self._limits = limits
+        self._reader.limit = limits.max_message
+
     async def _run(self, scope: dict[str, Any]) -> None:
         try:
             await self._app(scope, self.receive, self.send_message)
@@ -128,7 +126,7 @@ class WebSocket(asyncio.Protocol):
         self._transport.write(b"".join([*lines, b"\r\n"]))
         self._accepted = True
         self._heard_at = self._loop.time()
-        self._timer = self._loop.call_later(SocketLimits.ping_s, self._look)
+        self._timer = self._loop.call_later(self._limits.ping_s, self._look)
 
     def _refuse(self, status: int, headers: Any, body: bytes) -> None:
         """Answer as to any HTTP request, in place of becoming a socket."""
@@ -239,7 +237,7 @@ class WebSocket(asyncio.Protocol):
     @property
     def silent_since(self) -> float | None:
         pinged = self._pinged_at
-        if pinged is None or self._loop.time() - pinged < SocketLimits.ping_s:
+        if pinged is None or self._loop.time() - pinged < self._limits.ping_s:
             return None
         return pinged
 
@@ -333,16 +331,16 @@ class WebSocket(asyncio.Protocol):
             return
         now = self._loop.time()
         quiet = now - self._heard_at
-        if quiet >= SocketLimits.idle_s:
+        if quiet >= self._limits.idle_s:
             self.abort()
             return
-        if quiet < SocketLimits.ping_s and self._talk is not None:
+        if quiet < self._limits.ping_s and self._talk is not None:
             self._talk.alive()
         if self._transport.get_write_buffer_size() < HIGH_WATER_LIMIT:
             self._transport.write(frame(PING, b""))
         if self._pinged_at is None:
             self._pinged_at = now
-        self._timer = self._loop.call_later(SocketLimits.ping_s, self._look)
+        self._timer = self._loop.call_later(self._limits.ping_s, self._look)
 
     def _stop_timer(self) -> None:
         if self._timer is not None:

@@ -6,14 +6,16 @@ A tool is called by a step, so that it counts, and its reward and whether the ep
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
 from pydantic import ValidationError
 
 from ors.core.failures import Failure
-from ors.core.ports import Op, Principal, StepOutcome
+from ors.core.ports import Op, Principal
 from ors.core.secrets import mask
 from ors.errors import describe_errors
 from ors.faces.bodies import InvalidBodyError, read_text
@@ -96,15 +98,13 @@ class JSONRPC:
     # Tools
 
     async def _list(self, params: dict[str, Any], env: str, principal: Principal, own: str | None) -> Any:
-        outcome = await self._step({"type": "list_tools"}, params, env, principal, own)
-        metadata = outcome.metadata or {}
-        if "error" in metadata and "error_type" in metadata:
-            raise _RPCError(INTERNAL_ERROR, mask(str(metadata["error"])))
+        if self._sessions.spec(env).tool_actions == "mcp":
+            told = await self._ask(Op("own_tools"), params, env, principal, own)
+            return {"tools": [_as_mcp_has_it(tool) for tool in json.loads(told.body)]}
+        outcome = await self._ask(Op("step", input={"type": "list_tools"}), params, env, principal, own)
         tools = outcome.observation.get("tools") if isinstance(outcome.observation, dict) else None
         if not isinstance(tools, list):
             raise _RPCError(INTERNAL_ERROR, "MCP-style tools/list step returned no list of tools")
-        if self._sessions.spec(env).tool_actions == "mcp":
-            tools = [_as_mcp_has_it(tool) for tool in tools]
         return {"tools": tools}
 
     async def _call(self, params: dict[str, Any], env: str, principal: Principal, own: str | None) -> Any:
@@ -114,7 +114,7 @@ class JSONRPC:
         if not isinstance(arguments, dict):
             raise _RPCError(INVALID_PARAMS, "'arguments' must be an object")
         action = {"type": "call_tool", "tool_name": name, "arguments": arguments}
-        outcome = await self._step(action, params, env, principal, own)
+        outcome = await self._ask(Op("step", input=action), params, env, principal, own)
         seen = outcome.observation if isinstance(outcome.observation, dict) else {"result": outcome.observation}
         if self._sessions.spec(env).tool_actions == "plain":
             return {"done": outcome.done, "reward": outcome.reward, "metadata": outcome.metadata or {}, **seen}
@@ -130,30 +130,30 @@ class JSONRPC:
         meta = {**(result.get("meta") or {}), "reward": outcome.reward, "done": outcome.done}
         return {**result, "meta": meta}
 
-    async def _step(
-        self, action: dict[str, Any], params: dict[str, Any], env: str, principal: Principal, own: str | None
-    ) -> StepOutcome:
+    async def _ask(self, op: Op, params: dict[str, Any], env: str, principal: Principal, own: str | None) -> Any:
+        """Ask something of the session that is meant, or of one that is made for it."""
         sessions = self._sessions
-        if sessions.spec(env).tool_actions == "none":
-            raise _RPCError(INTERNAL_ERROR, "Environment does not support MCP")
         named = own or params.get("session_id")
+        if sessions.spec(env).tool_actions == "none":
+            if named and await sessions.host.touch(str(named), principal) is not None:
+                raise _RPCError(INVALID_PARAMS, f"Unknown session_id: {named}")
+            raise _RPCError(INTERNAL_ERROR, "Environment does not support MCP")
         if named:
             sid = str(named)
-            outcome = await sessions.host.perform(sid, principal, Op("step", input=action, env=None if own else env))
+            outcome = await sessions.host.perform(sid, principal, op if own else msgspec.structs.replace(op, env=env))
         else:
             sid = sessions.new_id()
             failed = await sessions.open(env, principal, sid, lazy=True)
             if failed is not None:
                 raise _refusal(failed)
             try:
-                outcome = await sessions.host.perform(sid, principal, Op("step", input=action))
+                outcome = await sessions.host.perform(sid, principal, op)
             finally:
                 sessions.end(sid, principal, "answered")
         if isinstance(outcome, Failure):
             if outcome.kind in _NO_SESSION:
                 raise _RPCError(INVALID_PARAMS, f"Unknown session_id: {sid}")
             raise _refusal(outcome)
-        assert isinstance(outcome, StepOutcome)
         return outcome
 
     # Sessions

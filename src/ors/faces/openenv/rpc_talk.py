@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from typing import Any
 
 from ors.faces.http import Request
 from ors.faces.openenv.answers import encode
@@ -83,9 +84,11 @@ class RPCTalk:
     def silent_since(self) -> float | None:
         return self._line.silent_since
 
-    def give_up(self) -> None:
-        self._end("given up for another")
+    def give_up(self) -> asyncio.Future[Any]:
+        self._over = True
+        self._sessions.detach(self._sid)
         self._line.abort()
+        return self._sessions.end(self._sid, self._principal, "given up for another")
 
     def alive(self) -> None:
         if self._opened and not self._over:

@@ -47,8 +47,8 @@ class Attached(Protocol):
         """Since when its client owes the answer to a ping."""
         ...
 
-    def give_up(self) -> None:
-        """The session is needed by others: let the client go."""
+    def give_up(self) -> asyncio.Future[Any]:
+        """The session is needed by others: let the client go. What is returned is done when the session is over."""
         ...
 
 
@@ -94,8 +94,11 @@ class Sessions:
                         self.end(sid, principal, "setup_failed")
                         return made
                 return None
-            if opened.kind != "too_many_sessions" or attempt == _OPENED_AGAIN - 1 or not self._give_one_up(env):
+            if opened.kind != "too_many_sessions" or attempt == _OPENED_AGAIN - 1:
                 return opened
+            if (over := self._give_one_up(env)) is None:
+                return opened
+            await over
         return None
 
     def attach(self, sid: str, env: str, principal: Principal, talk: Attached) -> None:
@@ -135,21 +138,19 @@ class Sessions:
         if held is not None:
             self.end(sid, held.principal, why)
 
-    def _give_one_up(self, env: str) -> bool:
-        """End the session of an environment that is missed least; False where all are in use."""
+    def _give_one_up(self, env: str) -> asyncio.Future[Any] | None:
+        """End the session of an environment that is missed least; None where all are in use."""
         for sid, held in self._held.items():
             if held.env == env:
                 self.take(sid)
-                self.end(sid, held.principal, "given up for another")
-                return True
+                return self.end(sid, held.principal, "given up for another")
         silent = [
             (since, sid)
             for sid, talk in self.attached.items()
             if self._envs[sid][0] == env and (since := talk.silent_since) is not None
         ]
         if not silent:
-            return False
+            return None
         _, sid = min(silent)
         logger.info("session %s is given up for another: its client has not answered", sid)
-        self.attached[sid].give_up()
-        return True
+        return self.attached[sid].give_up()

@@ -166,11 +166,11 @@ class SessionTalk:
     def silent_since(self) -> float | None:
         return self._line.silent_since
 
-    def give_up(self) -> None:
+    def give_up(self) -> asyncio.Future[Any]:
         self._over = True
         self._sessions.detach(self._sid)
-        self._sessions.end(self._sid, self._principal, "given up for another")
         self._line.abort()
+        return self._sessions.end(self._sid, self._principal, "given up for another")
 
     def alive(self) -> None:
         if self._over or self._beginning:
