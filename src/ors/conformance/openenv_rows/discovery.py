@@ -27,7 +27,7 @@ async def _env_001(at: Place) -> None:
     require(names and all(isinstance(name, str) and name for name in names), "it names no environment", answer)
 
 
-@ENV.row("must", "task-api", "env_name", "the name of an environment in a path is matched whatever its case")
+@ENV.row("must", "task-api", "`env_name`", "the name of an environment in a path is matched whatever its case")
 async def _env_002(at: Place) -> None:
     if at.env.upper() == at.env.lower():
         raise NotApplicable("the name has no letters")
