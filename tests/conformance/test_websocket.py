@@ -79,7 +79,7 @@ def test_a_message_in_pieces_and_around_a_ping() -> None:
         ((frame(b"[1]"),), "no JSON object"),
         ((frame(b"{}", opcode=2),), "bytes"),
         ((frame(b"\x03\xe8", opcode=8),), "closed the socket \\(code 1000\\)"),
-        ((b"\xff\xff\xff\xff",), "no WebSocket"),
+        ((b"\xff\xff\xff\xff",), "code 1002"),
         ((), "no message came within 0.5 s"),
     ],
     ids=["text", "nan", "array", "bytes", "closed", "noise", "silence"],

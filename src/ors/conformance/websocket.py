@@ -75,7 +75,7 @@ class Socket:
             self._write(Request(host=address.authority, target=address.prefix + self._path, extra_headers=headers))
             while self._status != 101:
                 await self._receive()
-                if self.closed is not None:
+                if self.closed is not None and self._status != 101:
                     raise self.failed("the connection was closed before the socket was open")
 
     async def say(self, message: Any) -> None:
