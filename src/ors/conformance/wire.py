@@ -129,7 +129,7 @@ class Speaker:
     def __init__(self, address: Address, *, timeout_s: float = 10.0, headers: Mapping[str, str] | None = None) -> None:
         self.address = address
         self.timeout_s = timeout_s
-        self._headers = dict(headers or {})
+        self.headers = dict(headers or {})
 
     async def ask(
         self,
@@ -191,7 +191,7 @@ class Speaker:
         sent = answer.request
         http = h11.Connection(h11.CLIENT, max_incomplete_event_size=128 * 1024)
         target = self.address.prefix + quote(sent.path, safe="/?&=%:@!$'()*+,;~-._")
-        lines = {"Host": self.address.authority, "Connection": "close", **self._headers, **sent.headers}
+        lines = {"Host": self.address.authority, "Connection": "close", **self.headers, **sent.headers}
         lines["Content-Length"] = str(len(sent.body))
         encoded = [(name.encode(), value.encode()) for name, value in lines.items()]
         head = http.send(h11.Request(method=sent.method, target=target.encode(), headers=encoded)) or b""
