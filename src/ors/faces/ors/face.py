@@ -73,7 +73,7 @@ class ORSFace:
                 self.environments,
                 "List the environments",
                 answer=names,
-                tag="Environments",
+                tag="Task API",
             ),
             Route("GET", "/tools", self.tools, "List the tools", "env", answer="Tools", tag="Environments"),
             Route("POST", "/create_session", self.create_session, "Get a session id", answer=sid, stream=True),
