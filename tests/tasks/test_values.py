@@ -155,14 +155,18 @@ UTC = datetime.UTC
         (pd.Series([1, 2]), [1, 2]),
         (10**400, 10**400),
     ],
-    ids=repr,
+    ids=lambda value: type(value).__name__,
 )
 def test_value(value: Any, expected: Any) -> None:
     assert json.loads(task_json({"v": value})) == {"v": expected}
     assert jsonable({"v": value}) == {"v": expected}
 
 
-@pytest.mark.parametrize("task", [Point(1), Slotted(1), Model(theText=1), Struct(1), Plain(), Pair(1, 2)], ids=repr)
+@pytest.mark.parametrize(
+    "task",
+    [Point(1), Slotted(1), Model(theText=1), Struct(1), Plain(), Pair(1, 2)],
+    ids=lambda value: type(value).__name__,
+)
 def test_a_task_may_be_any_object_with_fields(task: Any) -> None:
     assert type(load(task_json(task))) is dict
 
@@ -190,7 +194,7 @@ def test_a_task_may_be_any_object_with_fields(task: Any) -> None:
         ("text", "a task is an object, not str"),
         (None, "a task is an object, not NoneType"),
     ],
-    ids=repr,
+    ids=lambda value: type(value).__name__,
 )
 def test_what_has_no_json_form_is_named_with_its_path(task: Any, words: str) -> None:
     for convert in (task_json, jsonable):
