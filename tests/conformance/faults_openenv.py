@@ -1,4 +1,4 @@
-"""Small faults of an OpenEnv server: what is changed of a request, an answer or a message, and the row that finds it."""
+"""Small faults of an OpenEnv server: what is changed of a request or an answer, and the row that finds it."""
 
 from __future__ import annotations
 
