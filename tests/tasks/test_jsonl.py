@@ -7,7 +7,6 @@ import importlib
 import json
 import os
 import pickle
-import resource
 import subprocess
 import sys
 import threading
@@ -162,6 +161,10 @@ def test_what_is_no_file_of_rows(written: Written) -> None:
     with pytest.raises(TypeError, match=r"split 'train' is \['a', 'b'\]; give the path of a file; `union` lays"):
         Jsonl({"train": ["a", "b"]})  # type: ignore[dict-item]
     written.path.unlink()
+    os.mkfifo(written.path)
+    with pytest.raises(TaskFileError, match="is no file that can be read by places"):
+        written.source().count("train")
+    written.path.unlink()
     written.path.mkdir()
     with pytest.raises(TaskFileError, match="is a folder; name a file for each split"):
         written.source().count("train")
@@ -288,20 +291,33 @@ def test_a_kept_index_is_used_again_and_a_damaged_one_is_made_again(
         assert len(built) == number
 
 
-def test_a_full_disk_is_an_error_that_names_the_folder_of_the_cache(
-    written: Written, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(offsets, "_SMALL", -1)
-    source = written.write(lines(rows(20_000)))
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, hard))  # as much as a file may have
-    try:
-        with pytest.raises(TaskFileError, match=r"File too large \(.*/cache\)"):
-            source.count("train")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert written.kept() == []
-    assert source.count("train") == 20_000
+FULL = """
+import resource, sys
+from pathlib import Path
+from ors.tasks import Jsonl, TaskFileError, offsets
+offsets._SMALL = -1
+folder = Path(sys.argv[1])
+source = Jsonl({"train": folder / "tasks.jsonl"}, cache=folder / "cache")
+soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, hard))  # no file may be larger
+try:
+    source.count("train")
+except TaskFileError as exc:
+    print(exc)
+print(*(path.name for path in (folder / "cache").glob("*-index*")))
+resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+print(source.count("train"))
+"""
+
+
+def test_a_full_disk_is_an_error_that_names_the_folder_of_the_cache(written: Written) -> None:
+    written.path.write_bytes(lines(rows(20_000)))
+    done = subprocess.run([sys.executable, "-c", FULL, str(written.folder)], capture_output=True, text=True, check=True)
+    error, kept, count = done.stdout.splitlines()
+    assert error.endswith(f"tasks.jsonl: File too large ({written.folder / 'cache'})")
+    assert kept.endswith(".lock")
+    assert len(kept.split()) == 1
+    assert count == "20000"
 
 
 MEASURE = """

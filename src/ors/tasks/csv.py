@@ -18,6 +18,7 @@ from ors.tasks.values import task_json
 __all__ = ["Csv"]
 
 _BLOCK = 1 << 20
+_MOST_CELL = 256 << 20
 _ENDS = frozenset((b"\n", b"\r", b"\r\n"))
 
 
@@ -58,8 +59,8 @@ class Csv(FileSource):
         return csv.reader(lines, delimiter=self._delimiter or ("\t" if tabs else ","), strict=True)
 
     def _index(self, file: OpenedFile, add: Callable[[array[int]], object]) -> None:
-        # a limit of the whole process, made for files of strangers; these are the author's
-        csv.field_size_limit(max(csv.field_size_limit(), min(file.size, (1 << 31) - 1)))
+        # a limit of the whole process; without one, a quote that is never closed would have the whole file in memory
+        csv.field_size_limit(max(csv.field_size_limit(), min(file.size, _MOST_CELL)))
         lines = _Lines(file)
         reader = self._reader(lines, file)
         starts, row, headed = array("Q"), 0, False

@@ -207,6 +207,8 @@ class FileSource(DeclaredSource["str | os.PathLike[str]"]):
         if path.is_dir():
             raise TaskFileError(named, "is a folder; name a file for each split")
         signature = settled(path)
+        if not path.is_file():  # reading a pipe would wait for ever
+            raise TaskFileError(named, "is no file that can be read by places")
         try:
             file = self._open_state(path, named, signature)
         except (TaskFileError, _OtherText):
