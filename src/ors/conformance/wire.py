@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import json
 import ssl
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -80,8 +81,14 @@ class Answer:
 
     @property
     def body(self) -> bytes:
-        """The whole body, as far as it came."""
-        return b"".join(piece for _, piece in self.pieces)
+        """The whole body, as far as it came; unpacked where it is packed with gzip, empty where it cannot be."""
+        body = b"".join(piece for _, piece in self.pieces)
+        if body and self.header("content-encoding").strip().lower() == "gzip":
+            try:
+                return zlib.decompress(body, 31)
+            except zlib.error:
+                return b""
+        return body
 
     def shorten(self) -> None:
         """Keep the beginning: of an answer that did not come whole nothing else is looked at."""

@@ -16,9 +16,11 @@ if TYPE_CHECKING:
     from ors.tasks.csv import Csv
     from ors.tasks.folder import Folder
     from ors.tasks.generated import Generated
+    from ors.tasks.hugging_face import HuggingFace
     from ors.tasks.jsonl import Jsonl
     from ors.tasks.keys import task_key
     from ors.tasks.memory import InMemory
+    from ors.tasks.parquet import Parquet
     from ors.tasks.source import TaskSource, as_source, is_source
     from ors.tasks.values import task_json
 
@@ -28,9 +30,11 @@ _HOMES = {
     "ors.tasks.csv": ("Csv",),
     "ors.tasks.folder": ("Folder",),
     "ors.tasks.generated": ("Generated",),
+    "ors.tasks.hugging_face": ("HuggingFace",),
     "ors.tasks.jsonl": ("Jsonl",),
     "ors.tasks.keys": ("task_key",),
     "ors.tasks.memory": ("InMemory",),
+    "ors.tasks.parquet": ("Parquet",),
     "ors.tasks.source": ("TaskSource", "as_source", "is_source"),
     "ors.tasks.values": ("task_json",),
 }
@@ -41,9 +45,11 @@ __all__ = [
     "Filter",
     "Folder",
     "Generated",
+    "HuggingFace",
     "InMemory",
     "Jsonl",
     "Map",
+    "Parquet",
     "Seeds",
     "TaskFileError",
     "TaskSource",

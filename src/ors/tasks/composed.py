@@ -87,6 +87,11 @@ class Union(TaskSource):
         """The parts' versions."""
         return tuple(source.version(split) for source in self._sources if split in _names(source))
 
+    def tag(self, split: str) -> Hashable:
+        """The parts' tags; None where one has none."""
+        tags = tuple(source.tag(split) for source in self._sources if split in _names(source))
+        return tags if tags and None not in tags else None
+
     @either
     def _parts(self, split: str) -> Generator[Any, Any, Any]:
         found = []
@@ -147,6 +152,10 @@ class Map(TaskSource):
     def version(self, split: str) -> Hashable:
         """The source's."""
         return self._source.version(split)
+
+    def tag(self, split: str) -> Hashable:
+        """The source's."""
+        return self._source.tag(split)
 
     @either
     def get(self, split: str, index: int) -> Generator[Any, Any, Any]:
@@ -232,6 +241,10 @@ class Filter(TaskSource):
     def version(self, split: str) -> Hashable:
         """The source's."""
         return self._source.version(split)
+
+    def tag(self, split: str) -> Hashable:
+        """The source's."""
+        return self._source.tag(split)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_scans": {}}

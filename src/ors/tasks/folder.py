@@ -79,6 +79,10 @@ class Folder(DeclaredSource["str | os.PathLike[str]"]):
         """The inode and times of the folder of the split; what changes inside a task folder does not show."""
         return self._names(split)[0]
 
+    def tag(self, split: str) -> Hashable:
+        """None: what changes inside a task folder does not show."""
+        return None
+
     def _names(self, split: str) -> tuple[Signature, list[str]]:
         folder = self._folder / Path(self.where(split)).expanduser()
         try:

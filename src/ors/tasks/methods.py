@@ -122,6 +122,10 @@ class TaskMethods(TaskSource):
         """The source's, where its tasks are not changed here."""
         return self.source.version(split) if self.plain and self.source is not None else None
 
+    def tag(self, split: str) -> Hashable:
+        """The source's, where its tasks are not changed here."""
+        return self.source.tag(split) if self.plain and self.source is not None else None
+
     @either
     def key(self, split: str, index: int) -> Generator[Any, Any, Any]:
         """The source's key, where its tasks are not changed here."""

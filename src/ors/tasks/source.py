@@ -112,6 +112,10 @@ class TaskSource(ABC):
         """Something that differs after the tasks of a split changed; None where they never do, or nobody can tell."""
         return None
 
+    def tag(self, split: str) -> Hashable:
+        """The version, where it differs whatever changed in the tasks; else None. Answers to clients carry it."""
+        return self.version(split)
+
     def filter(self, fn: Callable[[Any], Any]) -> Filter:
         """The tasks for which `fn` says yes, in the same order."""
         from ors.tasks.composed import Filter
@@ -132,7 +136,7 @@ class _Adopted(TaskSource):
         self._inner = inner
         found = getattr(inner, "id", None)
         self.id = found if isinstance(found, str) or callable(found) else None
-        for name in ("texts", "key", "version"):
+        for name in ("texts", "key", "version", "tag", "iterate"):
             if callable(method := getattr(inner, name, None)):
                 self.__dict__[name] = method
 

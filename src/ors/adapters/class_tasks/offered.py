@@ -298,7 +298,7 @@ class ClassTasks:
         return failure("bad_task", self._no_json(split, index, exc), ran="yes")
 
     def _version(self, split: str) -> str | None:
-        version = None if "list_tasks" in self._tasks.own else self._tasks.version(split)
+        version = None if "list_tasks" in self._tasks.own else self._tasks.tag(split)
         if version is None:
             return None
         text = repr((version, self._limit)).encode("utf-8", "backslashreplace")
