@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import multiprocessing
 import subprocess
 import sys
 
@@ -166,6 +167,22 @@ def test_7_13_every_way_to_a_client_of_a_container(engine: Engine) -> None:
     assert launch.reset().observation["steps"] == 0
     assert "launched" in repr(launch)
     launch.close()
+    assert engine.containers == {}
+
+
+def _close(env: GenericEnvClient) -> None:
+    env.close()
+
+
+def test_a_forked_child_does_not_stop_its_parents_server(engine: Engine) -> None:
+    with GenericEnvClient.from_docker_image("echo:1") as env:
+        env.reset()
+        child = multiprocessing.get_context("fork").Process(target=_close, args=(env,))
+        child.start()
+        child.join(30)
+        assert child.exitcode == 0
+        assert len(engine.containers) == 1
+        assert env.step({}).observation["steps"] == 1
     assert engine.containers == {}
 
 

@@ -139,7 +139,7 @@ def test_a_project_that_is_cloned_is_removed_again(uv: Path, origin: Path, tmp_p
     missing = UVProvider(f"git+file://{tmp_path}/nowhere")
     with pytest.raises(RuntimeError, match="cannot be cloned: "):
         missing.start()
-    assert missing._cloned is None
+    assert missing._removing is None
 
 
 def test_what_uv_needs_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uv: Path) -> None:
