@@ -86,7 +86,7 @@ class Engine:
 
             do_GET = do_POST = do_DELETE = do
 
-        self._server = socketserver.ThreadingUnixStreamServer(f"{self.folder}/engine.sock", Handler)
+        self._server = _Listening(f"{self.folder}/engine.sock", Handler)
         self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
         self._thread.start()
@@ -179,6 +179,12 @@ class Engine:
             # the engine answers 200 first, and tells of the failure after it
             lines.append({"errorDetail": {"message": "denied"}, "error": f"pull access denied for {image}"})
         return 200, b"".join(json.dumps(line).encode() + b"\r\n" for line in lines)
+
+
+class _Listening(socketserver.ThreadingUnixStreamServer):
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exception(), ConnectionError):  # a client that has left need not be answered
+            super().handle_error(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -56,6 +56,10 @@ class Plain:
         """Let the steps that are held go on."""
         self._loop.call_soon_threadsafe(self._released.set)
 
+    def hold(self) -> None:
+        """Hold them again."""
+        self._loop.call_soon_threadsafe(self._released.clear)
+
     def cut(self, which: int = -1) -> None:
         """Cut a connection as a network does, without a word."""
         self._loop.call_soon_threadsafe(self.sessions[which].transport.abort)

@@ -183,7 +183,7 @@ def test_a_server_of_this_machine_that_is_not_there_is_started(packages: Path, e
         assert generic.reset().observation["steps"] == 0
     assert engine.containers == {}
     with pytest.raises(ValueError, match=r"the image 'parrot-env:latest' of 'parrot' cannot be started: .*not ready"):
-        AutoEnv.from_env("parrot", env_vars={"NEVER_WELL": "1"}, wait_timeout=1.0)
+        AutoEnv.from_env("parrot", env_vars={"NEVER_WELL": "1"}, wait_timeout=0.3)
     assert engine.containers == {}
     with pytest.raises(ValueError, match="needs a base_url, or a docker_image"):
         AutoEnv.from_env("whatever", skip_install=True)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import multiprocessing
 import subprocess
 import sys
 
 import pytest
 
 from ors.openenv import DockerSwarmProvider, GenericEnvClient, KubernetesProvider, LocalDockerProvider
-from ors.openenv.providers.base import free_port
+from ors.openenv.providers.base import free_port, health
 
 from .engine import Engine
 from .processes import wait_until
@@ -91,8 +92,14 @@ def test_what_the_engine_refuses_is_told_and_nothing_is_left(engine: Engine, bro
 
 
 def test_7_8_a_server_that_is_never_ready_is_stopped_with_its_last_words(engine: Engine) -> None:
-    never = GenericEnvClient.from_docker_image("echo:1", env_vars={"NEVER_WELL": "1"}, wait_timeout=3.0)
-    with pytest.raises(TimeoutError, match=r"not ready within 3 s \(it answers 404\); it said last:\nit begins"):
+    provider = LocalDockerProvider()
+    url = provider.start_container("echo:1", env_vars={"NEVER_WELL": "1"})
+    wait_until(lambda: health(url, 5) == "it answers 404", "the server does not answer")
+    with pytest.raises(TimeoutError, match=r"not ready within 0\.2 s \(it answers 404\); it said last:\nit begins"):
+        provider.wait_for_ready(url, timeout_s=0.2)
+    provider.stop_container()
+    never = GenericEnvClient.from_docker_image("echo:1", env_vars={"NEVER_WELL": "1"}, wait_timeout=0.3)
+    with pytest.raises(TimeoutError, match=r"not ready within 0\.3 s"):
         never.client()
     assert engine.containers == {}
     # one that has ended is not waited for
@@ -166,6 +173,22 @@ def test_7_13_every_way_to_a_client_of_a_container(engine: Engine) -> None:
     assert launch.reset().observation["steps"] == 0
     assert "launched" in repr(launch)
     launch.close()
+    assert engine.containers == {}
+
+
+def _close(env: GenericEnvClient) -> None:
+    env.close()
+
+
+def test_a_forked_child_does_not_stop_its_parents_server(engine: Engine) -> None:
+    with GenericEnvClient.from_docker_image("echo:1") as env:
+        env.reset()
+        child = multiprocessing.get_context("fork").Process(target=_close, args=(env,))
+        child.start()
+        child.join(30)
+        assert child.exitcode == 0
+        assert len(engine.containers) == 1
+        assert env.step({}).observation["steps"] == 1
     assert engine.containers == {}
 
 

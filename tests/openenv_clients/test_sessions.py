@@ -17,7 +17,7 @@ import pytest
 
 from ors.errors import SessionLost
 from ors.openenv import Action, EnvClient, GenericEnvClient, MCPToolClient, Observation, State, StepResult
-from ors.openenv.clients import ServerError
+from ors.openenv.clients import ServerError, wire
 
 from .plain import Plain
 from .processes import wait_until
@@ -380,6 +380,32 @@ def test_close_ends_the_session_and_a_client_may_be_used_again(server: Plain) ->
     env.close()
     env.close()
     assert len(server.sessions) == 2
+
+
+def test_closing_waits_for_what_was_asked_before_and_not_for_ever(
+    server: Plain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def in_order() -> None:
+        env = GenericEnvClient(server.url)
+        env.reset(start=3)
+        step = env.step({"number": 1})
+        env.close()
+        assert (await step).observation["total"] == 4
+
+    asyncio.run(in_order())
+    monkeypatch.setattr(wire, "_LET_END_S", 0.1)
+    env = GenericEnvClient(server.url, message_timeout_s=None)
+    env.reset()
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        hung = pool.submit(env.step, {"hold": True})
+        wait_until(lambda: server.held == 1, "the step was not begun")
+        behind = pool.submit(env.state)
+        env.close()
+        for waiting in (hung, behind):
+            with pytest.raises(SessionLost, match="the client was closed"):
+                waiting.result(30)
+    assert env.reset(start=2).observation["total"] == 2
+    env.close()
 
 
 def test_6_15_tools_that_cannot_be_listed_are_an_error(server: Plain) -> None:

@@ -74,6 +74,7 @@ class EnvClient(Generic[ActT, ObsT, StateT]):
             raise ValueError("EnvClient needs a base_url, or a provider that starts a server")
         self._mode = _mode(mode)
         self._provider = provider
+        self._pid = os.getpid()
         self._base_url = base_url
         self._headers = dict(headers or {})
         self._options: dict[str, Any] = {
@@ -229,7 +230,8 @@ class EnvClient(Generic[ActT, ObsT, StateT]):
             await self._disconnect()
         finally:
             provider, self._provider = self._provider, None
-            if provider is not None:
+            # in a forked child the server is the parent's
+            if provider is not None and self._pid == os.getpid():
                 stop = getattr(provider, "stop_container", None) or provider.stop
                 if inspect.iscoroutinefunction(stop):
                     await stop()

@@ -34,7 +34,7 @@ class MCPClientBase(EnvClient[Any, Observation, State]):
         self,
         base_url: str | None = None,
         connect_timeout_s: float = 10.0,
-        message_timeout_s: float = 60.0,
+        message_timeout_s: float | None = 60.0,
         websocket_ping_interval_s: float | None = 20.0,
         websocket_ping_timeout_s: float | None = 20.0,
         provider: Any = None,

@@ -37,6 +37,8 @@ _LATER_S = 5.0
 """How much longer than the server the client waits for what the server was given a limit for."""
 _AGAIN_S, _AGAIN_MOST_S = 0.05, 1.0
 _END_S = 1.0
+_LET_END_S = 10.0
+"""How long requests that were made before a client is closed may take."""
 _CUTS = 8
 """How often one request, or a session that nothing is asked of, is cut off before it is given up."""
 
@@ -98,6 +100,8 @@ class Wire:
             self._let_go_of_the_parents()
             if self._line is not None and self._line.gone is not None:
                 self._why_gone = self._line.gone
+            if self._closing:
+                raise SessionLost(self._gone(), kind="connection_lost")
             if not self.connected and not (self.playing and self._can_come_back()):
                 if self.playing and not begins:
                     raise SessionLost(f"{self._gone()}; reset() starts a new episode", kind="connection_lost")
@@ -122,20 +126,35 @@ class Wire:
             return self._data(answer, before=before)
 
     async def close(self) -> None:
-        """End the session."""
+        """End the session. Who is still waiting for an answer after a while is told that there will be none."""
         await self._stop_returning()
-        async with self._in_turn():
-            self._let_go_of_the_parents()
-            line, self._line = self._line, None
-            kept = self._can_come_back()
-            if line is not None and line.gone is None:
-                # of a connection that is dead nothing is known yet, perhaps; a session that is kept would outlive it
-                kept = not await line.finish(_END_S if kept else 0.0) and kept
-            if kept:
-                await self._end_what_is_kept()
-            self._why_gone = "the client was closed"
-            self._session_id = None
-            self.playing = False
+        turn = self._in_turn()
+        try:
+            async with asyncio.timeout(_LET_END_S):
+                await turn.acquire()
+        except TimeoutError:
+            self._closing = True
+            if self._line is not None:
+                self._line.close_later("the client was closed")
+            await turn.acquire()
+        try:
+            await self._end()
+        finally:
+            self._closing = False
+            turn.release()
+
+    async def _end(self) -> None:
+        self._let_go_of_the_parents()
+        line, self._line = self._line, None
+        kept = self._can_come_back()
+        if line is not None and line.gone is None:
+            # of a connection that is dead nothing is known yet, perhaps; a session that is kept would outlive it
+            kept = not await line.finish(_END_S if kept else 0.0) and kept
+        if kept:
+            await self._end_what_is_kept()
+        self._why_gone = "the client was closed"
+        self._session_id = None
+        self.playing = False
 
     def __del__(self) -> None:
         # a client that nobody closed and nobody has any more: its session ends all the same
@@ -161,7 +180,7 @@ class Wire:
                     # it would be too large again
                     raise ServerError(str(exc), TOO_LARGE) from exc
                 cuts += 1
-                if cuts == _CUTS:
+                if cuts == _CUTS or self._closing:
                     self._session_id = None
                 if not self._can_come_back():
                     raise SessionLost(self._gone(), kind="connection_lost") from exc

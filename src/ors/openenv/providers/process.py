@@ -145,14 +145,14 @@ class UVProvider(LocalProcessProvider):
         super().__init__(app, host, env_vars, context_timeout_s)
         self.project_path = os.fspath(project_path)
         self.reload = reload
-        self._cloned: tempfile.TemporaryDirectory[str] | None = None
+        self._removing: Callable[[], Any] | None = None
 
     def stop(self) -> None:
         """Stop it, and remove what was cloned; a second call does nothing."""
         super().stop()
-        if self._cloned is not None:
-            self._cloned.cleanup()
-            self._cloned = None
+        removing, self._removing = self._removing, None
+        if removing is not None:
+            removing()
 
     def _command(self) -> list[str]:
         uv = _program("uv", "https://docs.astral.sh/uv, or pip install uv")
@@ -169,11 +169,12 @@ class UVProvider(LocalProcessProvider):
         git = _program("git", "https://git-scm.com")
         head, at, ref = url.rpartition("@")
         branch = ["--branch", ref] if at and "/" not in ref and "://" in head else []
-        self._cloned = tempfile.TemporaryDirectory(prefix="ors-project-")
+        folder = tempfile.mkdtemp(prefix="ors-project-")
+        self._removing = at_last(self, functools.partial(shutil.rmtree, folder, ignore_errors=True))
         # a repository that asks for a password is one that is not there for us
         environ = {**os.environ, "GIT_TERMINAL_PROMPT": "0"}
         done = subprocess.run(  # noqa: S603  what the caller wants to run
-            [git, "clone", "--quiet", "--depth", "1", *branch, "--", head if branch else url, self._cloned.name],
+            [git, "clone", "--quiet", "--depth", "1", *branch, "--", head if branch else url, folder],
             capture_output=True,
             text=True,
             env=environ,
@@ -182,7 +183,7 @@ class UVProvider(LocalProcessProvider):
         if done.returncode:
             self.stop()
             raise RuntimeError(f"{url} cannot be cloned: {done.stderr.strip()[-1000:]}")
-        return self._cloned.name
+        return folder
 
 
 def _free(host: str, port: int) -> bool:
