@@ -13,6 +13,7 @@ from imports import AUTHOR, BARE_IMPORT, ORS_SDK_SERVER, PYDANTIC, WITH_SERVER, 
 from scale import Scale
 from servers import BARE, ORS_SDK, ORS_SDK_QUIET, OURS
 from sessions import BlockingCost, IdleCost
+from steps import IDLE, OPENENV, SIZES, Steps
 from tasks import INDEXED, LISTED, RangeCost
 
 
@@ -34,6 +35,7 @@ class Findings:
     idle: dict[str, IdleCost] = field(default_factory=dict)
     blocking: dict[str, BlockingCost] = field(default_factory=dict)
     episodes: EpisodeCosts = field(default_factory=lambda: EpisodeCosts({}))
+    steps: Steps = field(default_factory=Steps)
 
     def figure(self, subject: str, case: Case, metric: str) -> float | None:
         """The median of a figure of tool calls, or None where it was not measured."""
@@ -71,6 +73,7 @@ def goals(found: Findings) -> list[Goal]:
         *_scale_goals(found),
         *_import_goals(found),
         *_session_goals(found),
+        *_step_goals(found),
     ]
 
 
@@ -223,3 +226,36 @@ def _session_goals(found: Findings) -> Iterator[Goal]:
         yield Goal(f"{count}: all done", "≤ 2 s", f"{took:.2f} s", took <= 2, others=others)
         aside = f"worst of all rounds {max(block.health_ms):.1f} ms"
         yield Goal(f"{count}: slowest /health", "≤ 50 ms", f"{slowest:.1f} ms", slowest <= 50, aside, others)
+
+
+def _step_goals(found: Findings) -> Iterator[Goal]:
+    steps, others = found.steps, found.others.get("steps", 0.0)
+    for size, least in zip(SIZES, (2.5, 4.0), strict=True):
+        ours = steps.middle(OURS.name, size, "per_s")
+        for peer, wanted in ((OPENENV.name, least), (BARE.name, 0.45)):
+            other = steps.middle(peer, size, "per_s")
+            if ours is not None and other is not None:
+                ratio = ours / other
+                name = "a bare echo" if peer == BARE.name else peer
+                measure = f"WebSocket, {size:,} sessions: steps/s"
+                yield Goal(measure, f"≥ {wanted:g} × {name}", f"{ratio:.2f} ×", ratio >= wanted, "", others)
+        mine, theirs = (steps.middle(name, size, "p99_ms") for name in (OURS.name, OPENENV.name))
+        if mine is not None and theirs is not None:
+            aside = f"{mine:.1f} ms to {theirs:.1f} ms"
+            measure = f"WebSocket, {size:,} sessions: p99"
+            yield Goal(measure, f"≤ 1 × {OPENENV.name}", f"{mine / theirs:.2f} ×", mine <= theirs, aside, others)
+    if (idle := steps.idle.get(OURS.name)) is not None:
+        most = 300 * idle.sockets / IDLE
+        found_text = f"{idle.growth_mib:.0f} MiB, {idle.threads} threads"
+        reached = idle.growth_mib <= most and idle.threads <= 4
+        yield Goal(f"{idle.sockets:,} idle sockets: memory", f"≤ {most:.0f} MiB, no threads", found_text, reached)
+    mine, theirs = (steps.tasks_per_s.get(name) for name in (OURS.name, OPENENV.name))
+    if mine is not None and theirs is not None:
+        measure = "Task API with a constructor of 50 ms: requests/s"
+        yield Goal(measure, f"≥ 10 × {OPENENV.name}", f"{mine / theirs:.1f} ×", mine >= 10 * theirs, "", others)
+    largest = steps.largest(OURS.name), steps.largest(OPENENV.name)
+    if largest[0] is not None and largest[1] is not None:
+        wanted = min(4 * largest[1], 12_000)
+        measure = "connect, reset, one step of 1 s: largest batch of which 95 % is served"
+        aside = f"{OPENENV.name}: {largest[1]:,}"
+        yield Goal(measure, f"≥ {wanted:,}", f"{largest[0]:,}", largest[0] >= wanted, aside, others)

@@ -13,6 +13,7 @@ from episodes import PAIRS
 from findings import Findings, goals
 from imports import STATEMENTS
 from servers import BARE, OURS
+from steps import as_tables
 
 
 def as_json(found: Findings) -> str:
@@ -36,6 +37,7 @@ def as_markdown(found: Findings) -> str:
         ("Episodes", _episodes(found)),
         ("/task_range of 100 in a split of 1,000,000", _tasks(found)),
         ("Tasks of a file", _scale(found)),
+        ("OpenEnv", as_tables(found.steps)),
         ("Imports", _imports(found)),
         ("Idle sessions", _idle(found)),
         ("Sessions that block", _blocking(found)),

@@ -28,10 +28,11 @@ from report import as_json, as_markdown
 from scale import measure_scale
 from servers import SUBJECTS
 from sessions import measure_blocking, measure_idle
+from steps import measure_steps
 from tasks import measure_tasks
 
 HERE = Path(__file__).resolve().parent
-MEASURES = ("calls", "long", "episodes", "tasks", "scale", "imports", "idle", "blocking")
+MEASURES = ("calls", "long", "episodes", "tasks", "scale", "imports", "idle", "blocking", "steps")
 
 
 def main() -> int:
@@ -53,6 +54,7 @@ def main() -> int:
         "scale": lambda: measure_scale(subjects, effort.quick),
         "idle": lambda: measure_idle(subjects, effort.quick),
         "blocking": lambda: measure_blocking(subjects, effort.rounds, effort.quick),
+        "steps": lambda: measure_steps(3 if effort.quick else effort.rounds, float(effort.seconds), effort.quick),
         "episodes": lambda: measure_episodes(subjects, effort.rounds, float(effort.seconds), effort.attempts),
         "calls": lambda: measure_calls(subjects, effort),
         "long": lambda: {} if effort.quick else measure_long(subjects),

@@ -98,7 +98,7 @@ def serving(subject: Subject, *arguments: str, program: str = "math_env.py") -> 
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    if subject.implementation == "bare":
+    if subject.implementation == "bare" and program == "math_env.py":
         command = [str(subject.python), str(HERE / "bare.py"), str(port)]
     else:
         command = [str(subject.python), str(HERE / program), subject.implementation, str(port), *arguments]
