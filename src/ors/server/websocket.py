@@ -39,7 +39,8 @@ class WebSocket(asyncio.Protocol):
 
     __slots__ = (
         "_accepted", "_app", "_closed", "_code", "_deaf_until", "_heard_at", "_inbox", "_key", "_limits", "_loop",
-        "_over", "_pinged_at", "_reader", "_refusing", "_state", "_talk", "_timer", "_transport", "_waiter", "_writable",
+        "_over", "_pinged_at", "_reader", "_refusing", "_state", "_talk", "_timer", "_transport", "_waiter",
+        "_writable",
     )  # fmt: skip
 
     def __init__(self, app: Any, state: ServerState, transport: Any, loop: asyncio.AbstractEventLoop) -> None:
