@@ -12,6 +12,7 @@ from episodes import BOTH_OURS, BOTH_THEIRS, BY_HAND, THEIRS_ON_OURS, EpisodeCos
 from imports import AUTHOR, BARE_IMPORT, ORS_SDK_SERVER, PYDANTIC, WITH_SERVER, ImportCost
 from servers import BARE, ORS_SDK, ORS_SDK_QUIET, OURS
 from sessions import BlockingCost, IdleCost
+from steps import IDLE, SESSIONS, SLOW_S, StepCosts
 from tasks import INDEXED, LISTED, RangeCost
 
 
@@ -31,6 +32,7 @@ class Findings:
     imports: dict[str, ImportCost] = field(default_factory=dict)
     idle: dict[str, IdleCost] = field(default_factory=dict)
     blocking: dict[str, BlockingCost] = field(default_factory=dict)
+    steps: StepCosts = field(default_factory=StepCosts)
     episodes: EpisodeCosts = field(default_factory=lambda: EpisodeCosts({}))
 
     def figure(self, subject: str, case: Case, metric: str) -> float | None:
@@ -68,6 +70,7 @@ def goals(found: Findings) -> list[Goal]:
         *_task_goals(found),
         *_import_goals(found),
         *_session_goals(found),
+        *_step_goals(found),
     ]
 
 
@@ -182,3 +185,28 @@ def _session_goals(found: Findings) -> Iterator[Goal]:
         yield Goal(f"{count}: all done", "≤ 2 s", f"{took:.2f} s", took <= 2, others=others)
         aside = f"worst of all rounds {max(block.health_ms):.1f} ms"
         yield Goal(f"{count}: slowest /health", "≤ 50 ms", f"{slowest:.1f} ms", slowest <= 50, aside, others)
+
+
+def _step_goals(found: Findings) -> Iterator[Goal]:
+    costs, others = found.steps, found.others.get("steps", 0.0)
+    for sessions, least in zip(SESSIONS, (2.5, 4.0), strict=True):
+        ours = costs.middle("ors-kit", sessions)
+        for peer, factor in (("openenv", least), ("bare", 0.45)):
+            other = costs.middle(peer, sessions)
+            if ours is None or other is None:
+                continue
+            measure = f"OpenEnv, {sessions:,} sessions: steps/s"
+            yield Goal(measure, f"≥ {factor:g} × {peer}", f"{ours / other:.2f} ×", ours / other >= factor, "", others)
+        late, theirs = (costs.middle(name, sessions, "p99_ms") for name in ("ors-kit", "openenv"))
+        if late is not None and theirs is not None:
+            measure, aside = f"OpenEnv, {sessions:,} sessions: p99", f"{late:.1f} ms to {theirs:.1f} ms"
+            yield Goal(measure, "≤ openenv", f"{late / theirs:.2f} ×", late <= theirs, aside, others)
+    if costs.idle_mib is not None:
+        count = f"OpenEnv, {IDLE:,} idle sockets"
+        yield Goal(f"{count}: memory", "≤ 300 MiB", f"{costs.idle_mib:.0f} MiB", costs.idle_mib <= 300)
+        yield Goal(f"{count}: threads more", "0", str(costs.idle_threads), costs.idle_threads <= 0)
+    if {"ors-kit", "openenv"} <= set(costs.tasks):
+        ratio = costs.tasks["ors-kit"] / costs.tasks["openenv"]
+        measure = f"Task API, a constructor of {SLOW_S * 1e3:.0f} ms: requests/s"
+        aside = f"{costs.tasks['ors-kit']:,.0f} to {costs.tasks['openenv']:,.0f}"
+        yield Goal(measure, "≥ 10 × openenv", f"{ratio:.1f} ×", ratio >= 10, aside, others)

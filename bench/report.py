@@ -38,6 +38,7 @@ def as_markdown(found: Findings) -> str:
         ("Imports", _imports(found)),
         ("Idle sessions", _idle(found)),
         ("Sessions that block", _blocking(found)),
+        ("OpenEnv: steps over WebSockets", _steps(found)),
     ):
         rows = list(table)
         if rows:
@@ -179,6 +180,16 @@ def _blocking(found: Findings) -> Iterator[str]:
     if rows:
         head = ("server", "sessions", "seconds until all are done", "slowest /health ms, median", "worst round")
         yield from _table(head, rows)
+
+
+def _steps(found: Findings) -> Iterator[str]:
+    rows = []
+    for name, by_count in found.steps.rounds.items():
+        for sessions in by_count:
+            figures = [found.steps.middle(name, sessions, figure) or 0.0 for figure in ("rps", "p50_ms", "p99_ms")]
+            rows.append((name, f"{sessions:,}", f"{figures[0]:,.0f}", f"{figures[1]:.2f}", f"{figures[2]:.2f}"))
+    if rows:
+        yield from _table(("server", "sessions", "steps/s", "p50 ms", "p99 ms"), rows)
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:

@@ -27,10 +27,11 @@ from machine import describe
 from report import as_json, as_markdown
 from servers import SUBJECTS
 from sessions import measure_blocking, measure_idle
+from steps import measure_steps
 from tasks import measure_tasks
 
 HERE = Path(__file__).resolve().parent
-MEASURES = ("calls", "long", "episodes", "tasks", "imports", "idle", "blocking")
+MEASURES = ("calls", "long", "episodes", "tasks", "imports", "idle", "blocking", "steps")
 
 
 def main() -> int:
@@ -53,6 +54,7 @@ def main() -> int:
         "blocking": lambda: measure_blocking(subjects, effort.rounds, effort.quick),
         "episodes": lambda: measure_episodes(subjects, effort.rounds, float(effort.seconds), effort.attempts),
         "calls": lambda: measure_calls(subjects, effort),
+        "steps": lambda: measure_steps(effort.rounds, float(effort.seconds), effort.quick),
         "long": lambda: {} if effort.quick else measure_long(subjects),
     }
     for name, measure in measures.items():
