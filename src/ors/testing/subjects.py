@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ors.environment import Environment
+from ors.tasks.source import is_source
 
 __all__ = ["is_openenv", "subject_of"]
 
@@ -26,6 +27,8 @@ def subject_of(cls: type[Any]) -> tuple[Callable[..., Any], Callable[[str], bool
 
 
 def _written(cls: type[Any], method: str) -> bool:
+    if is_source(getattr(cls, "tasks", None)):
+        return True  # a source that is declared gives every method
     return inspect.getattr_static(cls, method, None) is not inspect.getattr_static(Environment, method, None)
 
 
