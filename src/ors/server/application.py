@@ -64,6 +64,11 @@ class Application:
         else:
             await (self._dispatcher or self._late()).socket(scope, receive, send)
 
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of the environments, in lower case."""
+        return frozenset(self._specs)
+
     def knows(self, path: str) -> bool:
         """Whether a path belongs to the table of routes."""
         return (self._dispatcher or self._late()).knows(path)

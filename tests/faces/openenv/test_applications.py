@@ -186,13 +186,25 @@ def test_the_server_class_knows_modes() -> None:
     assert server.is_concurrency_safe and not HTTPEnvServer(Alone, Move, Seen).is_concurrency_safe
 
 
-def test_two_servers_on_one_application_do_not_hide_each_other_by_name() -> None:
+def test_two_servers_on_one_application_do_not_hide_each_other() -> None:
     app = fastapi.FastAPI()
     HTTPEnvServer(Adder, Move, Seen, env_name="one").register_routes(app)
     HTTPEnvServer(Bare, Action, Observation, env_name="two").register_routes(app)
+
+    @app.post("/foo/task")
+    def task() -> str:
+        return "mine"
+
     with TestClient(app) as client:
         assert client.post("/reset").json()["metadata"] is None
-        assert client.post("/one/reset").status_code == 200
+        assert client.post("/one/reset").json()["metadata"] is None
+        assert client.post("/TWO/reset").json()["metadata"] == {"hello": "there"}
+        for name, about in (("one", None), ("two", {"hello": "there"})):
+            with client.websocket_connect(f"/{name}/ws") as socket:
+                socket.send_json({"type": "reset"})
+                assert socket.receive_json()["data"].get("metadata") == about
+        assert client.post("/three/reset").status_code == 404
+        assert client.post("/foo/task").json() == "mine"
 
 
 def test_a_session_that_is_idle_for_its_timeout_ends() -> None:

@@ -108,6 +108,17 @@ def tools(url: str) -> Any:
         }
 
 
+def episode(url: str, start: dict[str, Any], calls: list[list[Any]]) -> Any:
+    """An episode of an environment of tools: the rewards of its calls, and whether it is over."""
+    with GenericEnvClient(base_url=url).sync() as env:
+        env.reset(**start)
+        rewards = []
+        for name, arguments in calls:
+            result = env.step({"type": "call_tool", "tool_name": name, "arguments": arguments})
+            rewards.append(result.reward)
+        return [rewards, result.done]
+
+
 def many(url: str, number: int) -> Any:
     async def play(index: int) -> float:
         async with GenericEnvClient(base_url=url, connect_timeout_s=60, message_timeout_s=60) as env:
