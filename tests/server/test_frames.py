@@ -105,6 +105,7 @@ def test_close_frames(code: int) -> None:
         (sent(BINARY, b"x" * 600, False) + sent(0, b"x" * 600), 1009),
         (b"\x81\xff" + (1 << 62).to_bytes(8, "big"), 1009),  # told before it is sent
     ],
+    ids=range(16),  # masks are random
 )
 def test_what_is_no_frame_is_refused_with_its_code(data: bytes, code: int) -> None:
     for step in (len(data), 1):

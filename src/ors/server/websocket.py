@@ -30,6 +30,7 @@ logger = logging.getLogger("uvicorn.error")
 
 _MAGIC = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 _CLOSE_S = 5.0
+_QUIET_S = 0.2
 _JOINED = 1 << 14
 
 
@@ -37,8 +38,9 @@ class WebSocket(asyncio.Protocol):
     """A socket. uvicorn knows it by its constructor's arguments, `connection_made` and `shutdown`."""
 
     __slots__ = (
-        "_accepted", "_app", "_closed", "_code", "_heard_at", "_inbox", "_key", "_limits", "_loop", "_over",
-        "_pinged_at", "_reader", "_refusing", "_state", "_talk", "_timer", "_transport", "_waiter", "_writable",
+        "_accepted", "_app", "_closed", "_code", "_deaf_until", "_heard_at", "_inbox", "_key", "_limits", "_loop",
+        "_over", "_pinged_at", "_reader", "_refusing", "_state", "_talk", "_timer", "_transport", "_waiter",
+        "_writable",
     )  # fmt: skip
 
     def __init__(self, app: Any, state: ServerState, transport: Any, loop: asyncio.AbstractEventLoop) -> None:
@@ -57,6 +59,7 @@ class WebSocket(asyncio.Protocol):
         self._accepted = self._closed = self._refusing = False
         self._code = 1006
         self._heard_at = 0.0
+        self._deaf_until: float | None = None
         self._pinged_at: float | None = None
         self._timer: asyncio.TimerHandle | None = None
 
@@ -253,12 +256,16 @@ class WebSocket(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._heard_at = self._loop.time()
         self._pinged_at = None
+        if self._deaf_until is not None:
+            self._linger(self._deaf_until)
+            return
         try:
             messages = self._reader.feed(data)
         except FrameError as exc:
             self._gone_with(exc.code)
             self.close(exc.code)
-            self._transport.close()
+            self._deaf_until = self._heard_at + _CLOSE_S
+            self._linger(self._deaf_until)
             return
         for kind, content in messages:
             if kind == TEXT or kind == 2:
@@ -273,6 +280,12 @@ class WebSocket(asyncio.Protocol):
                     self._transport.write(frame(PONG, content))  # type: ignore[arg-type]
             elif kind == CLOSE:
                 self._close_came(content)  # type: ignore[arg-type]
+
+    def _linger(self, until: float) -> None:
+        """Let a client that still sends read why it is closed: a connection with unread data is reset, not closed."""
+        self._stop_timer()
+        left = max(0.0, min(_QUIET_S, until - self._loop.time()))
+        self._timer = self._loop.call_later(left, self._transport.abort)
 
     def _close_came(self, content: bytes) -> None:
         code = int.from_bytes(content, "big") if content else 1005

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from served import Served
+from served import Served, wait_until
 
 from .games import Adder, Bare, Rows, Streamed, Toolbox
 
@@ -17,3 +17,12 @@ def served() -> Iterator[Served]:
     running = Served([Adder, Bare, Rows, Streamed, Toolbox])
     yield running
     running.stop()
+
+
+@pytest.fixture(autouse=True)
+def calm(request: pytest.FixtureRequest) -> None:
+    """What the test before has left is over, so that instances can be counted."""
+    if "served" in request.fixturenames:
+        running: Served = request.getfixturevalue("served")
+        talks = running.application.openenv.sessions  # type: ignore[union-attr]
+        wait_until(lambda: not talks.attached and not running.status()["running"] and not running.host._ending)
