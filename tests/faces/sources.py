@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ors import Environment, ToolOutput, tool
+from ors.errors import TaskFileError
 from ors.tasks import Generated, InMemory, Jsonl, TaskSource
 
 from .probes import said
@@ -103,4 +104,26 @@ class Waiting(Shown):
     tasks = Gated()
 
 
-ALL = [Rows, Memory, Large, Preview, Endless, EndlessPreview, Streamed, Waiting]
+class Broken(TaskSource):
+    """Fails as a whole after some of its tasks."""
+
+    def splits(self) -> Any:
+        return ["train"]
+
+    def count(self, split: str) -> int:
+        return 10_000
+
+    def get(self, split: str, index: int) -> Any:
+        return {"n": index}
+
+    def texts(self, split: str, start: int, stop: int) -> Any:
+        if start > 5000:
+            raise TaskFileError("rows.bin", "the disk is gone")
+        return super().texts(split, start, stop)
+
+
+class Breaking(Shown):
+    tasks = Broken()
+
+
+ALL = [Breaking, Rows, Memory, Large, Preview, Endless, EndlessPreview, Streamed, Waiting]

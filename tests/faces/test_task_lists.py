@@ -116,6 +116,23 @@ def test_the_first_tasks_come_at_once_and_other_sessions_go_on(client: httpx.Cli
     assert len(asked.read_text().splitlines()) < 100_000
 
 
+@pytest.mark.parametrize("accepted", ["identity", "gzip", "zstd"])
+def test_a_list_that_breaks_off_is_not_taken_for_the_whole(client: httpx.Client, accepted: str) -> None:
+    with (
+        httpx.Client(base_url=client.base_url) as plain,
+        plain.stream(
+            "POST", "/breaking/tasks", json={"split": "train"}, headers={"accept-encoding": accepted}
+        ) as answer,
+    ):
+        assert answer.status_code == 200
+        with pytest.raises(httpx.RemoteProtocolError, match="incomplete chunked read"):
+            for _ in answer.iter_raw():
+                pass
+    # of a range nothing has been sent when it fails
+    assert failure_of(ask(client, "breaking", "task_range", start=6000, stop=6001)) == (500, "task_failed")
+    assert ask(client, "breaking", "task", index=9000).json()["task"] == {"n": 9000}
+
+
 @pytest.mark.parametrize(
     ("env", "route", "body"),
     [

@@ -14,7 +14,7 @@ from ors.tasks.either import either
 
 __all__ = ["Changed", "Listing", "iterated", "picked"]
 
-_TARGET_S = 0.00025
+_TARGET_S = 0.0004
 _TARGET_BYTES = 128 << 10
 _MOST = 8192
 _GROWTH = 8
