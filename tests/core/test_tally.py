@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from ors.core.failures import failure
 from ors.core.ports import Latch, StepOutcome, ToolOutcome
 from ors.core.tally import Tally
@@ -23,3 +25,12 @@ def test_calls_end_an_episode_once() -> None:
     late = tally.count(ToolOutcome(b"{}", 1.0), latch)
     assert getattr(late, "kind", None) == "episode_finished"
     assert (tally.calls, tally.reward, tally.finished, latch.closed) == (3, 1.25, True, True)
+
+
+def test_a_reward_that_no_float_holds_is_counted() -> None:
+    for reward, total in ((10**400, sys.float_info.max), (-(10**400), -sys.float_info.max)):
+        tally = Tally()
+        outcome = StepOutcome({}, reward, False)
+        assert tally.count(outcome, Latch()) is outcome
+        assert tally.reward == total
+        assert tally.count(outcome, Latch()) is outcome

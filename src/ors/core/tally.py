@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from ors.core.failures import Failure, failure
 from ors.core.ports import Latch, Outcome, StepOutcome, ToolOutcome
 
@@ -36,5 +38,10 @@ class Tally:
         return outcome
 
     def _pay(self, reward: float | None) -> None:
-        if reward is not None:
+        if reward is None:
+            return
+        try:
             self.reward = (self.reward or 0.0) + reward
+        except OverflowError:
+            # an integer that no float holds; whoever was paid gets it whole, and the sum is as large as a sum can be
+            self.reward = sys.float_info.max if reward > 0 else -sys.float_info.max
