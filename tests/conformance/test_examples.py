@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import formulas
 from ors.cli.targets import load_targets
 from ors.conformance import check_server, rows_of
 from served import Served
@@ -18,9 +19,11 @@ NAMES = sorted(path.stem for path in EXAMPLES.glob("*.py") if "(Environment)" in
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_example_passes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_example_passes(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     if name == "reasoning_gym" and importlib.util.find_spec("reasoning_gym") is None:
         pytest.skip("reasoning-gym is not installed: it needs a C compiler")
+    if name == "latex_ocr":
+        monkeypatch.setenv("LATEX_OCR", formulas.save(tmp_path))
     # an example may be named as a package that an earlier test has loaded
     for loaded in [other for other in sys.modules if other.partition(".")[0] == name]:
         monkeypatch.delitem(sys.modules, loaded)

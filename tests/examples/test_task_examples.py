@@ -10,6 +10,8 @@ import os
 import pytest
 from example_files import EXAMPLES, load
 
+import formulas
+
 
 def text(blocks):
     return load("driver").text_of(blocks)
@@ -75,20 +77,15 @@ def test_the_web_navigation_of_the_text(serve):
 
 def test_the_latex_ocr_of_the_guide(serve, tmp_path, monkeypatch):
     """A data set of the same columns, saved where the example is told to look: no network is needed."""
-    datasets = pytest.importorskip("datasets")
     from PIL import Image
 
-    formulas = [r"\frac { a } { b }", r"x ^ { 2 } + y ^ { 2 }"]
-    pictures = [Image.new("RGB", (8, 8), colour) for colour in ("red", "blue")]
-    rows = datasets.Dataset.from_dict({"image": pictures, "text": formulas}).cast_column("image", datasets.Image())
-    datasets.DatasetDict({"train": rows, "test": rows}).save_to_disk(str(tmp_path / "formulas"))
-    monkeypatch.setitem(os.environ, "LATEX_OCR", str(tmp_path / "formulas"))
+    monkeypatch.setitem(os.environ, "LATEX_OCR", formulas.save(tmp_path))
     served = serve("latex_ocr")
 
     def act(blocks):
         (image,) = (block for block in blocks if block["type"] == "image")
         red, _, _ = Image.open(io.BytesIO(base64.b64decode(image["data"]))).getpixel((0, 0))
-        return "submit", {"latex": formulas[0] if red > 200 else formulas[1]}
+        return "submit", {"latex": formulas.FORMULAS[0] if red > 200 else formulas.FORMULAS[1]}
 
     for index in (0, 1):
         episode = served.play("latexocr", place(index, "test"), act)

@@ -590,6 +590,12 @@ class AwaitsWell(Healthy):
         return ToolOutput(blocks=[TextBlock(text=(await loop.sock_recv(self.pair[1], 5)).decode())])
 
     @tool
+    def nap(self) -> ToolOutput:
+        """Sleep, where that blocks nobody."""
+        time.sleep(0.001)
+        return ToolOutput(blocks=[TextBlock(text="slept")])
+
+    @tool
     def refuse(self) -> ToolOutput:
         """Refuse."""
         raise ToolError("on purpose")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import formulas
 from ors.cli.targets import load_targets
 from ors.testing.check import report_on
 
@@ -16,9 +17,11 @@ NAMES = sorted(path.stem for path in EXAMPLES.glob("*.py") if "(Environment)" in
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_nothing_is_said_of_an_example(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_said_of_an_example(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     if name == "reasoning_gym" and importlib.util.find_spec("reasoning_gym") is None:
         pytest.skip("reasoning-gym is not installed: it needs a C compiler")
+    if name == "latex_ocr":
+        monkeypatch.setenv("LATEX_OCR", formulas.save(tmp_path))
     for loaded in [other for other in sys.modules if other.partition(".")[0] == name]:
         monkeypatch.delitem(sys.modules, loaded)
     secrets = {"answer_key": "the-key-of-an-example"} if name == "sealed_answers" else {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from ors.adapters.ors_output import tool_outcome
@@ -80,6 +81,13 @@ async def tools_to_call(judge: Judge, env: Environment, table: dict[str, ToolDef
     return [*shared, *(spec for spec in own.tools if spec.name in table)]
 
 
+async def _called(judge: Judge, env: Environment, name: str, made: dict[str, Any]) -> Any:
+    if tool_table(type(env))[name].is_async:
+        return await judge.stage.run(env._call_tool, name, made)
+    # the body of a plain `def` runs on a thread, as on a server, and may block there
+    return await judge.stage.run(lambda: asyncio.run(env._call_tool(name, made)))
+
+
 async def call_tool(judge: Judge, env: Environment, spec: ToolSpec) -> Any:
     """Call a tool with an input made from its schema; returns its output, or None. Complains of what is wrong."""
     made = make_input(spec.input_schema)
@@ -88,7 +96,7 @@ async def call_tool(judge: Judge, env: Environment, spec: ToolSpec) -> Any:
         return None
     judge.looked_at("tool-output", "tool-raises", "reward")
     try:
-        result = await judge.stage.run(env._call_tool, spec.name, made)
+        result = await _called(judge, env, spec.name, made)
     except ToolError:
         return None
     except TypeError as exc:
