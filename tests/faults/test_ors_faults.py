@@ -405,7 +405,7 @@ def test_7_3_2_a_whole_split_is_written_in_pieces(serve: Serve) -> None:
     with (
         httpx.Client(base_url=served.url, timeout=30) as client,
         client.stream(
-            "POST", "/many/tasks", json={"split": "train"}, headers={"Accept-Encoding": "identity"}
+            "POST", "/many/tasks", json={"split": "train"}, headers={"accept-encoding": "identity"}
         ) as answer,
     ):
         assert answer.headers["transfer-encoding"] == "chunked"
