@@ -23,3 +23,10 @@ def test_calls_end_an_episode_once() -> None:
     late = tally.count(ToolOutcome(b"{}", 1.0), latch)
     assert getattr(late, "kind", None) == "episode_finished"
     assert (tally.calls, tally.reward, tally.finished, latch.closed) == (3, 1.25, True, True)
+
+
+def test_an_integer_that_is_no_float_hurts_nothing() -> None:
+    tally, latch = Tally(), Latch()
+    for reward, total in ((10**400, float("inf")), (1, float("inf")), (-(10**400), float("-inf"))):
+        tally.count(StepOutcome({}, reward), latch)
+        assert tally.reward == total

@@ -36,5 +36,9 @@ class Tally:
         return outcome
 
     def _pay(self, reward: float | None) -> None:
-        if reward is not None:
+        if reward is None:
+            return
+        try:
             self.reward = (self.reward or 0.0) + reward
+        except OverflowError:  # an integer that is no float
+            self.reward = float("inf") if reward > 0 else float("-inf")
