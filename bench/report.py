@@ -13,6 +13,7 @@ from episodes import PAIRS
 from findings import Findings, goals
 from imports import STATEMENTS
 from servers import BARE, OURS
+from steps import as_tables
 
 
 def as_json(found: Findings) -> str:
@@ -35,10 +36,11 @@ def as_markdown(found: Findings) -> str:
         ("A run of over a minute", _long(found)),
         ("Episodes", _episodes(found)),
         ("/task_range of 100 in a split of 1,000,000", _tasks(found)),
+        ("Tasks of a file", _scale(found)),
+        ("OpenEnv", as_tables(found.steps)),
         ("Imports", _imports(found)),
         ("Idle sessions", _idle(found)),
         ("Sessions that block", _blocking(found)),
-        ("OpenEnv: steps over WebSockets", _steps(found)),
     ):
         rows = list(table)
         if rows:
@@ -144,6 +146,28 @@ def _tasks(found: Findings) -> Iterator[str]:
         yield from _table(head, rows)
 
 
+def _scale(found: Findings) -> Iterator[str]:
+    rows = []
+    for name, cost in found.scale.servers.items():
+        times = (f"{median(ms):,.2f}" if ms else "" for ms in (cost.small_ms, cost.task_ms, cost.range_ms))
+        listing = "" if cost.listing_s is None else f"{cost.listed / cost.listing_s:,.0f}"
+        memory = (
+            "" if mib is None else f"{mib:,.1f}" for mib in (cost.rss_up_mib, cost.rss_more_mib, cost.rss_listed_mib)
+        )
+        calls = ("" if ms is None else f"{ms:,.1f}" for ms in (cost.alone_p99_ms, cost.beside_p99_ms))
+        rows.append((name, f"{cost.up_s:.1f}", *times, listing, *calls, *memory))
+    if rows:
+        head = ("server", "s to come up", "/task of 10 rows ms", "/task ms", "/task_range of 100 ms", "listed tasks/s")
+        head += ("calls p99 ms alone", "while listing", "RSS MiB once up", "anonymous MiB more", "and by listing")
+        yield from _table(head, rows)
+    if (file := found.scale.file) is not None:
+        yield ""
+        yield (
+            f"The index of {file.rows:,} rows ({file.mib:,.0f} MiB): built in {file.build_s:.2f} s "
+            f"({file.mb_per_s:,.0f} MB/s), opened in {median(file.open_ms):.2f} ms."
+        )
+
+
 def _imports(found: Findings) -> Iterator[str]:
     if not found.imports:
         return
@@ -180,16 +204,6 @@ def _blocking(found: Findings) -> Iterator[str]:
     if rows:
         head = ("server", "sessions", "seconds until all are done", "slowest /health ms, median", "worst round")
         yield from _table(head, rows)
-
-
-def _steps(found: Findings) -> Iterator[str]:
-    rows = []
-    for name, by_count in found.steps.rounds.items():
-        for sessions in by_count:
-            figures = [found.steps.middle(name, sessions, figure) or 0.0 for figure in ("rps", "p50_ms", "p99_ms")]
-            rows.append((name, f"{sessions:,}", f"{figures[0]:,.0f}", f"{figures[1]:.2f}", f"{figures[2]:.2f}"))
-    if rows:
-        yield from _table(("server", "sessions", "steps/s", "p50 ms", "p99 ms"), rows)
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:

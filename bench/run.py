@@ -25,13 +25,14 @@ from imports import measure_imports
 from load import require_wrk
 from machine import describe
 from report import as_json, as_markdown
+from scale import measure_scale
 from servers import SUBJECTS
 from sessions import measure_blocking, measure_idle
 from steps import measure_steps
 from tasks import measure_tasks
 
 HERE = Path(__file__).resolve().parent
-MEASURES = ("calls", "long", "episodes", "tasks", "imports", "idle", "blocking", "steps")
+MEASURES = ("calls", "long", "episodes", "tasks", "scale", "imports", "idle", "blocking", "steps")
 
 
 def main() -> int:
@@ -50,11 +51,12 @@ def main() -> int:
     measures: dict[str, Callable[[], Any]] = {
         "imports": lambda: measure_imports(subjects, effort.rounds, effort.quick),
         "tasks": lambda: measure_tasks(subjects, effort.quick),
+        "scale": lambda: measure_scale(subjects, effort.quick),
         "idle": lambda: measure_idle(subjects, effort.quick),
         "blocking": lambda: measure_blocking(subjects, effort.rounds, effort.quick),
+        "steps": lambda: measure_steps(3 if effort.quick else effort.rounds, float(effort.seconds), effort.quick),
         "episodes": lambda: measure_episodes(subjects, effort.rounds, float(effort.seconds), effort.attempts),
         "calls": lambda: measure_calls(subjects, effort),
-        "steps": lambda: measure_steps(effort.rounds, float(effort.seconds), effort.quick),
         "long": lambda: {} if effort.quick else measure_long(subjects),
     }
     for name, measure in measures.items():

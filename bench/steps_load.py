@@ -1,7 +1,8 @@
-"""Load for WebSocket sessions: steps_load.py PORT SESSIONS SECONDS. Prints what it counted as JSON.
+"""Load for WebSocket sessions: steps_load.py PORT SESSIONS {SECONDS|idle|batch}. Prints what it counted as JSON.
 
 Each session is reset and then steps as fast as it is answered. The frames are made once, and of an answer only its
-length and its end are looked at, so that the measuring side costs little.
+length and its end are looked at, so that the measuring side costs little. idle: sockets are opened and held until the
+standard input ends. batch: each session is reset and makes one step of a second, all of them at once.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ def frame(message: object) -> bytes:
 
 RESET = frame({"type": "reset", "data": {"index": 1}})
 STEP = frame({"type": "step", "data": {"answer": "2"}})
+LONG_STEP = frame({"type": "step", "data": {"answer": "2", "wait_s": 1.0}})
+BATCH_LIMIT_S = 60
 
 
 class Player(asyncio.Protocol):
@@ -60,6 +63,8 @@ class Player(asyncio.Protocol):
             assert head.startswith(b"HTTP/1.1 101"), head
             self.state = "reset"
             self.run.connected(self)
+            if isinstance(self, OneStep):
+                self.transport.write(RESET)
         while len(data) >= 4:
             size, at = data[1], 2
             if size == 126:
@@ -95,6 +100,32 @@ class Player(asyncio.Protocol):
         self.transport.write(STEP)
 
 
+class OneStep(Player):
+    """A session that makes one step and leaves."""
+
+    def connection_lost(self, exc):
+        self.end(False)
+
+    def answered(self, payload):
+        if self.state == "reset":
+            if b'"observation"' not in payload:
+                self.transport.close()
+                return
+            self.state = "play"
+            self.transport.write(LONG_STEP)
+        else:
+            self.end(payload.endswith(RIGHT))
+            self.transport.close()
+
+    def end(self, right):
+        if self.state != "over":
+            self.state = "over"
+            self.run.right += right
+            self.run.done += 1
+            if self.run.done == self.run.sessions:
+                self.run.ended.set()
+
+
 class Run:
     """All sessions together."""
 
@@ -118,15 +149,39 @@ class Run:
         if self.left == 0:
             self.ready.set()
 
-    async def go(self, seconds):
+    async def connect(self, player=None):
         loop = asyncio.get_running_loop()
         limit = asyncio.Semaphore(64)
 
-        async def connect():
+        async def one():
             async with limit:
-                await loop.create_connection(lambda: Player(self), "127.0.0.1", self.port)
+                await loop.create_connection(lambda: (player or Player)(self), "127.0.0.1", self.port)
 
-        await asyncio.gather(*(connect() for _ in range(self.sessions)))
+        await asyncio.gather(*(one() for _ in range(self.sessions)), return_exceptions=player is not None)
+
+    async def idle(self):
+        await self.connect()
+        await asyncio.wait_for(self.all_there.wait(), 60)
+        print("connected", flush=True)
+        await asyncio.to_thread(sys.stdin.read)
+        self.over = True
+        return {"lost": self.lost}
+
+    async def batch(self):
+        """Every session at once; how many were served in time."""
+        self.ended = asyncio.Event()
+        self.done = 0
+        begun = time.perf_counter()
+        try:
+            async with asyncio.timeout(BATCH_LIMIT_S):
+                await self.connect(OneStep)
+                await self.ended.wait()
+        except TimeoutError:
+            pass
+        return {"ok": self.right, "seconds": time.perf_counter() - begun}
+
+    async def go(self, seconds):
+        await self.connect()
         await asyncio.wait_for(self.all_there.wait(), 60)
         for player in self.players:
             player.transport.write(RESET)
@@ -167,6 +222,8 @@ if __name__ == "__main__":
         run = Run(int(sys.argv[1]), int(sys.argv[2]))
 
         async def main():
+            if sys.argv[3] in ("idle", "batch"):
+                return await getattr(run, sys.argv[3])()
             return await run.go(float(sys.argv[3]))
 
         print(json.dumps(runner.run(main())), flush=True)

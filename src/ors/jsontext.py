@@ -18,8 +18,9 @@ import jiter
 __all__ = ["JSONTextError", "JSONValueError", "dump", "load"]
 
 # A float reaches 1e309 only with an exponent of three digits, or with 210 digits before one of two; all else skips the
-# walk. Both searches are linear, whatever the body holds.
-_LONG_EXPONENT = re.compile(rb"[eE]\+?[0-9]{3}")
+# walk. All searches are linear, whatever the body holds; two that begin with a letter take a third of one with either.
+_LONG_EXPONENT = re.compile(rb"e\+?[0-9]{3}")
+_LONG_UPPER_EXPONENT = re.compile(rb"E\+?[0-9]{3}")
 _LONG_NUMBER = re.compile(rb"(?:\A|[^0-9])[0-9]{210}")
 _POSITION = re.compile(r"line (\d+) column (\d+)$")
 _encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
@@ -40,7 +41,11 @@ def load(body: bytes) -> Any:
         value = jiter.from_json(body, allow_inf_nan=False, catch_duplicate_keys=True, cache_mode="keys")
     except ValueError as exc:
         raise JSONTextError(_explain(body, str(exc))) from None
-    may_overflow = _LONG_EXPONENT.search(body) or (len(body) >= 210 and _LONG_NUMBER.search(body))
+    may_overflow = (
+        _LONG_EXPONENT.search(body)
+        or _LONG_UPPER_EXPONENT.search(body)
+        or (len(body) >= 210 and _LONG_NUMBER.search(body))
+    )
     if may_overflow and (path := _find_non_finite(value)) is not None:
         raise JSONTextError(f"the number at {path} is too large for a 64-bit float")
     return value

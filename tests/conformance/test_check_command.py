@@ -130,7 +130,7 @@ def test_secrets_are_used_and_shown_nowhere(tmp_path: Path) -> None:
     ("words", "code", "said"),
     [
         (["http://127.0.0.1:9"], 1, "nothing answers at http://127.0.0.1:9"),
-        (["http://127.0.0.1:9", "--protocol", "openenv"], 2, "there are no rows for 'openenv' yet"),
+        (["http://127.0.0.1:9", "--protocol", "openenv", "--only", "ORS-CALL"], 2, "areas are OPENENV-ABOUT"),
         (["http://127.0.0.1:9", "--only", "ORS-NOTHING"], 2, "there is no such row; areas are ORS-BLOCK"),
         (["http://127.0.0.1:9", "--only", "ORS-SPLIT-010"], 2, "nobody but the author knows what a split is for"),
         (["no_such_file.py"], 2, "there is no such file"),

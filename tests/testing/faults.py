@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+from time import sleep as nap
 from typing import Any, ClassVar
 
 from pydantic import BaseModel, Field
@@ -522,6 +523,28 @@ class Sleeps(Healthy):
         """Wait."""
         time.sleep(0.001)
         return ToolOutput(blocks=[TextBlock(text="waited")])
+
+
+class SleepsByItsOwnName(Healthy):
+    RULE, METHOD, WORDS = "blocking", "faults.py, in wait", "time.sleep()"
+
+    @tool
+    async def wait(self) -> ToolOutput:
+        """Wait."""
+        nap(0.001)
+        return ToolOutput(blocks=[TextBlock(text="waited")])
+
+
+class AsksASocket(Healthy):
+    RULE, METHOD, WORDS = "blocking", "faults.py, in ask", "a socket's"
+
+    @tool
+    async def ask(self) -> ToolOutput:
+        """Ask."""
+        one, other = socket.socketpair()
+        with one, other:
+            one.sendall(b"hello")
+            return ToolOutput(blocks=[TextBlock(text=other.recv(5).decode())])
 
 
 class RunsAProgram(Healthy):

@@ -10,6 +10,7 @@ import time
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, overload
+from urllib.parse import unquote
 
 from multidict import CIMultiDict
 
@@ -54,7 +55,8 @@ class _Masked(dict[str, str]):
 class AsyncSession:
     """One episode; `async with` opens and ends it.
 
-    sid: the session's id. task: the task, where one was given. rewards: what its calls paid so far. finished: whether a
+    sid: the session's id. task: the task, where one was given. task_key: what identifies it wherever it stands, where
+    the server says that. rewards: what its calls paid so far. finished: whether a
     call has ended the episode.
     """
 
@@ -76,6 +78,7 @@ class AsyncSession:
         self._path = f"/{segment(env.name)}"
         self._secrets: _Masked | None = _Masked(secrets) if secrets else None
         self.task = task if isinstance(task, Task) or task is None else Task(env.name, task)
+        self.task_key: str | None = None
         self.sid: str | None = None
         self.headers: CIMultiDict[str] = CIMultiDict()
         self._json_headers: CIMultiDict[str] = CIMultiDict()
@@ -159,7 +162,7 @@ class AsyncSession:
                     headers["X-Secrets"] = _secrets_header(self._secrets)
                 self._abandoned.append(sid)
                 try:
-                    await self.endpoint.ask(
+                    answer = await self.endpoint.ask(
                         "POST", "/create", headers=headers, body=dump(body), sid=sid, repeatable=idempotent, limit=limit
                     )
                 except ClientError as exc:
@@ -177,6 +180,7 @@ class AsyncSession:
                     continue
                 self._abandoned.remove(sid)
                 self.sid, self.headers = sid, self._headers_of(sid)
+                self.task_key = unquote(answer.headers.get("X-ORS-Task-Key", "")) or None
                 del headers["Idempotency-Key"]
                 headers.popall("X-Secrets", None)
                 self._json_headers = headers

@@ -119,19 +119,23 @@ class Document(msgspec.Struct, frozen=True):
 
 
 class Opened(msgspec.Struct, frozen=True):
-    """A session exists; setup may still run."""
+    """A session exists; setup may still run. task_key: what identifies its task, wherever that stands."""
 
     sid: str
     env: str
+    task_key: str | None = None
 
 
 Outcome: TypeAlias = ToolOutcome | StepOutcome | Document | Opened | Failure
 
 
 class TaskQuery(msgspec.Struct, frozen=True):
-    """A question about tasks: which splits, how many, one by index, or a slice. `metadata`: about the environment."""
+    """A question about tasks: which splits, how many, one by index, or a slice. `metadata`: about the environment.
 
-    kind: Literal["splits", "count", "get", "range", "metadata"]
+    version: a text that differs after the tasks of the split have changed, or null where nobody can tell.
+    """
+
+    kind: Literal["splits", "count", "get", "range", "metadata", "version"]
     split: str = ""
     index: int = 0
     start: int | None = None
@@ -261,8 +265,12 @@ class Tasks(Protocol):
         ...
 
     def stream(self, split: str, run: RunWork) -> AsyncIterator[bytes | Failure]:
-        """The JSON of every task of a split, in pieces that join to one list; a Failure can only come first."""
+        """The JSON of every task of a split, in pieces that join to one list; after it stands `,"truncated":true` where
+        there are more tasks. A Failure may come first; later it says that the list breaks off."""
         ...
+
+    # find(ref, run): a task with its key, or a Failure; key_of(task): the key of a task in full. Both where the author
+    # has ids, or keys are to be had without reading the task twice.
 
 
 class Offering(Protocol):

@@ -69,7 +69,7 @@ class Session(Turns):
         "secrets",
         "started",
         "tally",
-        "task_key",
+        "task",
         "touched",
     )
 
@@ -85,7 +85,7 @@ class Session(Turns):
         self.joined: Any = None
         self.started = self.touched = limits.clock()
         self.tally = Tally()
-        self.task_key: str | None = None
+        self.task: tuple[str | None, str | None] = (None, None)  # its place and its key
         self.secrets: tuple[Secrets, ...] = ()
         self._loop = asyncio.get_running_loop()
         self._episode: Any = None

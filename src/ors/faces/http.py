@@ -37,7 +37,9 @@ class Reply:
 
     async def send(self, send: Send) -> None:
         """Write the answer."""
-        headers = [*self.headers, (b"content-length", b"%d" % len(self.body))]
+        headers = self.headers
+        if self.status != 304:  # the length there is that of the answer which it stands for
+            headers = [*headers, (b"content-length", b"%d" % len(self.body))]
         await send({"type": "http.response.start", "status": self.status, "headers": headers})
         await send({"type": "http.response.body", "body": self.body})
 

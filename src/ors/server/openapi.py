@@ -55,6 +55,10 @@ _HEADERS: dict[str, dict[str, Any]] = {
         "description": "The `task_id` of the call to cancel.",
         "schema": {"type": "string", "minLength": 1, "maxLength": 256, "pattern": r"^[!-~]+$"},
     },
+    "If-None-Match": {
+        "description": "The `ETag` of an earlier answer: while the answer is the same, its status is 304.",
+        "schema": {"type": "string", "maxLength": 512, "pattern": r"^[!-~]*$"},
+    },
 }
 _ERROR = {
     "description": "What failed: words for people, a kind for programs, and whether asking again later can help.",
@@ -149,6 +153,8 @@ def _operation(route: Route, path: str, specs: Mapping[str, OfferingSpec], has_k
             media["example"] = example
         described["requestBody"] = {"required": not route.optional, "content": {"application/json": media}}
     described["responses"] = {"200": _success(route), **_failures(_kinds(route, path, has_keys))}
+    if "If-None-Match" in route.headers:
+        described["responses"]["304"] = {"description": "The answer is still the one of `If-None-Match`"}
     if has_keys and route.open:
         described["security"] = []
     return described

@@ -21,6 +21,7 @@ CAPABILITIES = (
     "create_session_json",
     "error_kinds",
     "required_secrets",
+    "task_keys",
 )
 """What `/version` says that this server can do beyond the text of the standard."""
 

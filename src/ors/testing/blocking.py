@@ -6,7 +6,12 @@ thread that looks.
 
 from __future__ import annotations
 
+import builtins
 import contextlib
+import functools
+import os
+import socket
+import subprocess
 import sys
 import threading
 import time
@@ -22,17 +27,15 @@ __all__ = ["Blocked", "BlockingWatch"]
 HELD_S = 0.1
 """A loop that does nothing else for so long is blocked, whatever it does."""
 
-_BLOCKING = {
-    ("time", "sleep"),
-    ("_posixsubprocess", "fork_exec"),
-    ("posix", "waitpid"),
-    ("posix", "system"),
-    ("_socket", "getaddrinfo"),
-    ("_socket", "gethostbyname"),
-    ("select", "select"),
-    ("builtins", "input"),
-}
-_OF_SOCKETS = frozenset(("connect", "recv", "recv_into", "send", "sendall", "accept"))
+_FUNCTIONS: tuple[tuple[Any, str], ...] = (
+    (time, "sleep"),
+    (subprocess.Popen, "wait"),
+    (os, "system"),
+    (socket, "getaddrinfo"),
+    (socket, "gethostbyname"),
+    (builtins, "input"),
+)
+_OF_SOCKETS = ("connect", "recv", "recv_into", "send", "sendall")
 
 
 @dataclass(frozen=True)
@@ -46,10 +49,11 @@ class Blocked:
 
 
 class BlockingWatch:
-    """What blocked the loop of the thread in which it is used."""
+    """What blocked the loop of the thread that uses it. module: the author's, whose own names are watched too."""
 
-    def __init__(self) -> None:
+    def __init__(self, module: Any = None) -> None:
         self.found: dict[tuple[str, int], Blocked] = {}
+        self._module = module
         self._beat = 0.0
         self._thread = 0
         self._over = threading.Event()
@@ -61,11 +65,16 @@ class BlockingWatch:
         self._beat = time.monotonic()
         looking = threading.Thread(target=self._look, name="ors-check-watch", daemon=True)
         looking.start()
-        sys.setprofile(self._seen)
         try:
-            yield
+            # A profile function would see every call, but CPython 3.11 can loop for ever with one that is set in a
+            # thread; so the functions themselves tell, while this lasts.
+            with contextlib.ExitStack() as stack:
+                for owner, name in _FUNCTIONS:
+                    stack.enter_context(self._telling(owner, name))
+                for name in _OF_SOCKETS:
+                    stack.enter_context(self._telling_of_sockets(name))
+                yield
         finally:
-            sys.setprofile(None)
             self._over.set()
             looking.join()
 
@@ -73,17 +82,45 @@ class BlockingWatch:
         """The loop is alive."""
         self._beat = time.monotonic()
 
-    def _seen(self, frame: FrameType, event: str, argument: Any) -> None:
-        if event != "c_call":
-            return
-        name = getattr(argument, "__name__", "")
-        owner = getattr(argument, "__self__", None)
-        if name in _OF_SOCKETS and owner is not None and hasattr(owner, "gettimeout"):
+    @contextlib.contextmanager
+    def _telling(self, owner: Any, name: str) -> Iterator[None]:
+        function = getattr(owner, name)
+        what = f"{getattr(owner, '__qualname__', owner.__name__)}.{name}()".removeprefix("builtins.")
+
+        @functools.wraps(function)
+        def told(*args: Any, **kwargs: Any) -> Any:
+            if threading.get_ident() == self._thread:
+                self._note(sys._getframe(1), what)
+            return function(*args, **kwargs)
+
+        # `from time import sleep` has put the function under a name of the author's
+        own = [key for key, value in vars(self._module).items() if value is function] if self._module else []
+        setattr(owner, name, told)
+        for key in own:
+            setattr(self._module, key, told)
+        try:
+            yield
+        finally:
+            setattr(owner, name, function)
+            for key in own:
+                setattr(self._module, key, function)
+
+    @contextlib.contextmanager
+    def _telling_of_sockets(self, name: str) -> Iterator[None]:
+        function = getattr(socket.socket, name)
+
+        @functools.wraps(function)
+        def told(of: Any, *args: Any, **kwargs: Any) -> Any:
             # one that does not wait is how event loops read
-            if owner.gettimeout() != 0:
-                self._note(frame, f"a socket's {name}()")
-        elif (getattr(argument, "__module__", None), name) in _BLOCKING:
-            self._note(frame, f"{argument.__module__.lstrip('_')}.{name}()")
+            if threading.get_ident() == self._thread and of.gettimeout() != 0:
+                self._note(sys._getframe(1), f"a socket's {name}()")
+            return function(of, *args, **kwargs)
+
+        setattr(socket.socket, name, told)
+        try:
+            yield
+        finally:
+            delattr(socket.socket, name)
 
     def _note(self, frame: FrameType | None, what: str) -> None:
         written = author_frame(frame)

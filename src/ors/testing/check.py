@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 import warnings
 from collections.abc import Collection, Mapping
@@ -65,7 +66,7 @@ def report_on(
         raise ValueError("samples must be 2 or more: the first task and the last")
     begun = time.monotonic()
     report = CheckReport(cls.__name__)
-    stage = Stage()
+    stage = Stage(sys.modules.get(cls.__module__))
     judge = Judge(
         cls,
         stage,

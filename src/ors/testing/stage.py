@@ -23,10 +23,11 @@ class TookTooLong(Exception):
 
 
 class Stage:
-    """Runs author code as a server does, and keeps what it prints and logs. limit_s: for one method."""
+    """Runs author code as a server does, and keeps what it prints and logs. module: the
+    author's. limit_s: for one method."""
 
-    def __init__(self, limit_s: float = 60.0) -> None:
-        self.blocking = BlockingWatch()
+    def __init__(self, module: Any = None, limit_s: float = 60.0) -> None:
+        self.blocking = BlockingWatch(module)
         self.printed = io.StringIO()
         self._limit_s = limit_s
         self._threads = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="ors-check")

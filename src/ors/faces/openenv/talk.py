@@ -134,6 +134,8 @@ class SessionTalk:
         if self._over:
             return
         self._over = True
+        if any(isinstance(said := read(text), Message) and said.type == "close" for text in self._later):
+            self._keep = False  # it has said that it will not come back, and left before that was read
         if not self._beginning:
             self._leave()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from typing import Any
+from urllib.parse import quote
 
 from ors.core.failures import Failure
 from ors.core.ports import Document, Host, Op, Outcome, Start, TaskRef, ToolOutcome
@@ -72,7 +73,7 @@ class ORSFace:
                 self.environments,
                 "List the environments",
                 answer=names,
-                tag="Environments",
+                tag="Task API",
             ),
             Route("GET", "/tools", self.tools, "List the tools", "env", answer="Tools", tag="Environments"),
             Route("POST", "/create_session", self.create_session, "Get a session id", answer=sid, stream=True),
@@ -202,7 +203,9 @@ class ORSFace:
         opened = await self._host.open(request.sid, body.env_name or request.env, start, request.principal, key)
         if isinstance(opened, Failure):
             return failure_reply(opened)
-        return json_reply(b'{"sid":%s}' % dump(request.sid))
+        # in a header: the body is what the standard says and nothing else
+        told = [(b"x-ors-task-key", quote(opened.task_key).encode())] if opened.task_key is not None else []
+        return json_reply(b'{"sid":%s}' % dump(request.sid), headers=told)
 
     async def ping(self, request: Request) -> Reply:
         failed = await self._host.touch(request.sid, request.principal)

@@ -7,6 +7,7 @@ __all__ = [
     "DockerSwarmProvider",
     "KubernetesProvider",
     "LocalDockerProvider",
+    "LocalProcessProvider",
     "RuntimeProvider",
     "UVProvider",
 ]

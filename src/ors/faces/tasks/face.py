@@ -1,4 +1,4 @@
-"""The Task API, once, for every protocol that has it; what differs between them is a dialect."""
+"""The routes of the Task API, and what differs between the protocols that have them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from pydantic import BaseModel, ConfigDict
 from ors.core.failures import Failure, failure
 from ors.core.ports import Document, Host, OfferingSpec, TaskQuery
 from ors.faces.bodies import InvalidBodyError, invalid_reply, read_body
-from ors.faces.http import Handler, Reply, Request, Route, failure_reply, json_reply
+from ors.faces.http import Handler, Reply, Request, Route, failure_reply
+from ors.faces.tasks.answers import stream, tag_of, unchanged, whole
 from ors.jsontext import dump
 from ors.types import GetTask, GetTaskRange, ListTasks, NumTasks
 
@@ -103,51 +104,45 @@ class TaskFace:
         self, method: Any, path: str, handler: Any, summary: str, body: type[BaseModel] | None, answer: Any, *kinds: str
     ) -> Route:
         kinds = (*_KINDS, *kinds)
-        return Route(
-            method, path, _told(handler), summary, "env", body=body, answer=answer, kinds=kinds, tag="Task API"
-        )
+        headers = ("If-None-Match",)
+        about: dict[str, Any] = {"body": body, "answer": answer, "kinds": kinds, "tag": "Task API", "headers": headers}
+        return Route(method, path, _told(handler), summary, "env", **about)
 
     async def splits(self, request: Request) -> Reply:
         answer = self._unsupported(request, "list_splits") or await self._host.task(_env(request), TaskQuery("splits"))
-        return failure_reply(answer) if isinstance(answer, Failure) else json_reply(answer.body)
+        return await self._answer(request, answer, b"", b"")
 
     async def num_tasks(self, request: Request) -> Reply:
         body = await self._read(request, NumTasks)
         query = TaskQuery("count", body.split)
         answer = self._unsupported(request, "num_tasks") or await self._host.task(_env(request), query)
-        return self._answer(answer, b'{"num_tasks":', b"}")
+        return await self._answer(request, answer, b'{"num_tasks":', b"}")
 
     async def task(self, request: Request) -> Reply:
         body = await self._read(request, GetTask)
         query = TaskQuery("get", body.split, body.index)
         answer = self._unsupported(request, "get_task") or await self._host.task(_env(request), query)
-        return self._answer(answer, b'{"task":', self._tail(request))
+        return await self._answer(request, answer, b'{"task":', self._tail(request))
 
     async def task_range(self, request: Request) -> Reply:
         body = await self._read(request, GetTaskRange)
         query = TaskQuery("range", body.split, start=body.start, stop=body.stop)
         answer = self._unsupported(request, "get_task_range") or await self._host.task(_env(request), query)
-        return self._answer(answer, b'{"tasks":', self._tail(request))
+        return await self._answer(request, answer, b'{"tasks":', self._tail(request))
 
     async def tasks(self, request: Request) -> Reply | None:
-        """Streamed: a split may be larger than what a server wants to hold twice."""
+        """Streamed: a split may be larger than what a server wants to hold."""
         body = await self._read(request, ListTasks)
         if (unsupported := self._unsupported(request, "list_tasks")) is not None:
             return failure_reply(unsupported)
-        pieces = self._host.tasks(_env(request), body.split)
-        started = False
-        async for piece in pieces:
-            if isinstance(piece, Failure):
-                return failure_reply(piece)
-            if not started:
-                started = True
-                headers = [(b"content-type", b"application/json")]
-                await request.send({"type": "http.response.start", "status": 200, "headers": headers})
-                piece = b'{"tasks":' + piece
-            await request.send({"type": "http.response.body", "body": piece, "more_body": True})
-        tail = b',"env_name":%s}' % dump(self._name(request))
-        await request.send({"type": "http.response.body", "body": tail})
-        return None
+        env, after = _env(request), b',"env_name":%s}' % dump(self._name(request))
+        version = await self._host.task(env, TaskQuery("version", body.split))
+        if isinstance(version, Failure):
+            return failure_reply(version)
+        tag = tag_of(b"tasks", version.body, after) if version.body != b"null" else None
+        if tag is not None and (known := unchanged(request, tag)) is not None:
+            return known
+        return await stream(request, b'{"tasks":', self._host.tasks(env, body.split), after, tag)
 
     def _spec(self, request: Request) -> OfferingSpec:
         return self._host.offerings()[_env(request)]
@@ -174,8 +169,10 @@ class TaskFace:
         return b',"env_name":%s}' % dump(self._name(request)) if self._dialect(request).names_env else b"}"
 
     @staticmethod
-    def _answer(answer: Document | Failure, before: bytes, after: bytes) -> Reply:
-        return failure_reply(answer) if isinstance(answer, Failure) else json_reply(before + answer.body + after)
+    async def _answer(request: Request, answer: Document | Failure, before: bytes, after: bytes) -> Reply:
+        return (
+            failure_reply(answer) if isinstance(answer, Failure) else await whole(request, before + answer.body + after)
+        )
 
 
 def _told(handler: Callable[[Request], Coroutine[Any, Any, Reply | None]] | Handler) -> Handler:
