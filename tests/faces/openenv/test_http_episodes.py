@@ -84,6 +84,8 @@ def test_rewards_are_floats_and_there_are_always_four_keys(served: Served) -> No
         answer = step(served, sid, do="reward", value=given).json()
         assert list(answer) == ["observation", "reward", "done", "metadata"]
         assert answer["reward"] == told and isinstance(answer["reward"], float | None)
+    large = step(served, sid, do="reward", value=10**400)
+    assert large.status_code == 500 and large.json()["kind"] == "bad_output"
     assert step(served, sid, do="told").json()["metadata"] == {"note": "seen"}
 
 

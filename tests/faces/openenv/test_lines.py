@@ -169,7 +169,12 @@ def other_server(app: Any, implementation: str) -> Iterator[str]:
 @pytest.mark.parametrize("implementation", ["websockets-sansio", "wsproto"])
 def test_another_server_serves_the_application_too(implementation: str) -> None:
     made, closed = LIVES["made"], LIVES["closed"]
-    with other_server(create_app(Adder, Move, Seen, max_concurrent_envs=1), implementation) as url:
+    app = create_app(Adder, Move, Seen, max_concurrent_envs=1)
+
+    def free() -> bool:
+        return app.state.openenv_server.active_sessions == 0
+
+    with other_server(app, implementation) as url:
         for _ in range(3):
             with Socket(url) as socket:
                 for number in range(50):
@@ -178,9 +183,11 @@ def test_another_server_serves_the_application_too(implementation: str) -> None:
                 with Socket(url) as other:
                     assert other.error()["code"] == "CAPACITY_REACHED"
                     assert other.closed() == 1000
+            wait_until(free)
         with Socket(url) as socket:
             socket.reset()
             socket.cut()
+        wait_until(free)
         with Socket(url) as socket:
             assert socket.reset()["done"] is False
             socket.say({"type": "close"})

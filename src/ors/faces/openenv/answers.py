@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from ors.core.failures import Failure
+from ors.core.failures import Failure, failure
 from ors.core.ports import Document, Outcome, StepOutcome
 from ors.core.secrets import mask
 from ors.faces.bodies import invalid_reply
@@ -103,7 +103,11 @@ def outcome_reply(outcome: Outcome, headers: list[tuple[bytes, bytes]]) -> Reply
     if isinstance(outcome, Document):
         return json_reply(outcome.body, headers=headers)
     assert isinstance(outcome, StepOutcome)
-    return json_reply(encode(observed_whole(outcome)), headers=headers)
+    try:
+        whole = observed_whole(outcome)
+    except OverflowError:
+        return failure_reply(failure("bad_output", "the reward is too large for a float", ran="yes"), headers)
+    return json_reply(encode(whole), headers=headers)
 
 
 def notice(*sayings: str) -> list[tuple[bytes, bytes]]:
