@@ -31,7 +31,8 @@ def told() -> Iterator[dict[str, Any]]:
     toolbox = Served([Toolbox])
     scenarios: list[list[Any]] = [[name, many.url] for name in ("typed", "errors", "large")]
     scenarios += [["many", many.url, number] for number in (64, 1000)]
-    scenarios += [["capacity", one.url], ["tools", toolbox.url]]
+    scenarios += [["capacity", one.url], ["tools", toolbox.url], ["trl", many.url, 64]]
+    scenarios += [["verifiers", many.url], ["verifiers", toolbox.url]]
     try:
         done = subprocess.run(
             [str(peer_python("openenv")), str(DRIVER), json.dumps(scenarios)],
@@ -43,6 +44,7 @@ def told() -> Iterator[dict[str, Any]]:
         assert done.returncode == 0, done.stderr[-4000:]
         outcomes = json.loads(done.stdout.splitlines()[-1])
         names = [f"{name}{more[0] if more else ''}" for name, _, *more in scenarios]
+        names[-1] = "verifiers with tools"
         # nothing is left behind on any
         for server in (many, one, toolbox):
             wait_until(lambda server=server: server.status()["sessions"] == 0)  # type: ignore[misc]
@@ -91,3 +93,19 @@ def test_their_client_for_tools_counts_its_calls(told: Any) -> None:
 @pytest.mark.parametrize("number", [64, 1000])
 def test_many_sessions_side_by_side(told: Any, number: int) -> None:
     assert told[f"many{number}"] == {"played": number, "wrong": 0, "first": []}
+
+
+def test_the_class_that_trl_documents(told: Any) -> None:
+    """64 generations, each with a socket for the whole run, called one after another from one thread."""
+    assert told["trl64"] == [[True] * 5] * 2
+
+
+def test_the_task_set_of_verifiers(told: Any) -> None:
+    """It asks for the schema first, and for tools before any reset."""
+    steps = told["verifiers"]
+    assert steps["title"] == "Move" and "tools" not in steps
+    assert steps["rewards"] == [[1.0, True]] * 2
+    tools = told["verifiers with tools"]
+    assert (tools["title"], tools["tools"]) == ("Action", ["add", "fail"])
+    # each call is paid half of how many there were
+    assert tools["rewards"] == [[0.5 + 1.0 + 1.5, False], [2.0 + 2.5 + 3.0, False]]

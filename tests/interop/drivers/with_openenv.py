@@ -119,6 +119,73 @@ def episode(url: str, start: dict[str, Any], calls: list[list[Any]]) -> Any:
         return [rewards, result.done]
 
 
+def verifiers(url: str) -> Any:
+    """What the task set of verifiers asks, in its order: the schema over HTTP, tools before a reset, steps as dicts."""
+    import httpx
+
+    client = GenericEnvClient(base_url=url)
+    base = client._base_url.replace("ws://", "http://")
+    action = httpx.get(f"{base}/schema").raise_for_status().json()["action"]
+    told: dict[str, Any] = {"title": action["title"], "required": action.get("required", [])}
+    with client.sync() as env:
+        if action["title"] in ("Action", "CallToolAction", "ListToolsAction"):
+            told["tools"] = [tool["name"] for tool in env.step({"type": "list_tools"}).observation["tools"]]
+        rewards = []
+        for seed in range(2):
+            env.reset(seed=seed)
+            paid, done = 0.0, False
+            for number in range(3):
+                if "tools" in told:
+                    call = {"type": "call_tool", "tool_name": "add", "arguments": {"a": number}}
+                else:
+                    call = {"do": "end" if number == 2 else "add", "number": number}
+                result = env.step(call)
+                paid, done = paid + (result.reward or 0.0), done or result.done
+            rewards.append([paid, done])
+    return {**told, "rewards": rewards}
+
+
+class Trained:
+    """The class that TRL's documentation has its users write: one for each generation, with a client of its own."""
+
+    def __init__(self, url: str) -> None:
+        self.client = Adder(base_url=url).sync()
+        self.reward = 0.0
+
+    def reset(self, **columns: Any) -> str | None:
+        result = self.client.reset(seed=columns["seed"])
+        self.reward, self.done = 0.0, False
+        return f"The total is {result.observation.total}."
+
+    def add(self, number: int) -> str:
+        """Add a number."""
+        result = self.client.step(Move(number=number))
+        return f"The total is {result.observation.total}."
+
+    def finish(self) -> str:
+        """End the episode."""
+        result = self.client.step(Move(do="end"))
+        self.reward, self.done = self.reward + (result.reward or 0.0), result.done
+        return "Done."
+
+
+def trl(url: str, number: int) -> Any:
+    """A batch of generations, reset again for each episode, called in plain synchronous style from one thread."""
+    trained = [Trained(url) for _ in range(number)]
+    told = []
+    for episode in range(2):
+        prompts = [one.reset(seed=index) for index, one in enumerate(trained)]
+        for turn in range(2):
+            said = [one.add(index + turn) for index, one in enumerate(trained)]
+        ended = [one.finish() for one in trained]
+        right = [f"The total is {2 * index + 1}." for index in range(number)]
+        told.append([set(prompts) == {"The total is 0."}, said == right, set(ended) == {"Done."}])
+        told[-1] += [[one.reward for one in trained] == [1.0] * number, all(one.done for one in trained)]
+    for one in trained:
+        one.client.close()
+    return told
+
+
 def many(url: str, number: int) -> Any:
     async def play(index: int) -> float:
         async with GenericEnvClient(base_url=url, connect_timeout_s=60, message_timeout_s=60) as env:
