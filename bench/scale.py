@@ -23,6 +23,7 @@ from failures import noting
 from peers import clean_environ
 from rows import write_jsonl, write_parquet
 from servers import HERE, OPENREWARD, ORS_SDK, OURS, Running, Subject, serving
+from steps import OPENENV
 from wire import KEY, Connection
 
 BIG, LISTED, SMALL = "big", "listed", "small"
@@ -95,12 +96,15 @@ def measure_scale(subjects: Iterable[Subject], quick: bool) -> Scale:
     found = Scale()
     rows, listed = (200_000, 100_000) if quick else (10_000_000, 1_000_000)
     theirs = [100_000] if quick else [100_000, listed]
-    plan = {OURS: [(rows, listed)], **{peer: [(size, size) for size in theirs] for peer in (ORS_SDK, OPENREWARD)}}
+    plan = {
+        OURS: [(rows, listed)],
+        **{peer: [(size, size) for size in theirs] for peer in (ORS_SDK, OPENREWARD, OPENENV)},
+    }
     with tempfile.TemporaryDirectory(prefix="ors-bench-rows-") as name:
         folder = Path(name)
         with noting("opening a file"):
             found.file = _open_file(_made(folder, rows), folder / "cache", rows)
-        for subject in subjects:
+        for subject in [*subjects, OPENENV]:
             for big, long in plan.get(subject, []):
                 with noting(f"{subject.name}: {big:,} rows of {JSONL}"):
                     _measure(found, subject, JSONL, big, long, folder)
@@ -139,7 +143,7 @@ def _measure(found: Scale, subject: Subject, form: str, rows: int, listed: int, 
     with serving(subject, *arguments, program="scale_env.py") as server:
         cost = found.servers[name] = ScaleCost(rows, listed, server.start_s, server.rss_kib() / 1024)
         asyncio.run(_ask(server, cost))
-        _list(server, cost)
+        _list(server, cost, calls=subject is not OPENENV)
 
 
 async def _ask(server: Running, cost: ScaleCost) -> None:
@@ -182,15 +186,21 @@ async def _range(connection: Connection, start: int) -> None:
         raise RuntimeError(f"/task_range answered {answer.status}: {answer.body[:300]!r}")
 
 
-def _list(server: Running, cost: ScaleCost) -> None:
-    """List a split while another session calls its tool."""
+def _list(server: Running, cost: ScaleCost, *, calls: bool) -> None:
+    """List a split while another session calls its tool, where the protocol has tools."""
     before = server.rss_kib("RssAnon")
+    if not calls:
+        begun = time.monotonic()
+        _drain(server.port, cost.listed)
+        cost.listing_s = time.monotonic() - begun
+        cost.rss_listed_mib = (server.rss_kib("RssAnon") - before) / 1024
+        return
     command = [sys.executable, str(HERE / "scale_calls.py"), str(server.port), SMALL]
-    calls = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, preexec_fn=on_core(1))
-    assert calls.stdin is not None
-    assert calls.stdout is not None
+    caller = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, preexec_fn=on_core(1))
+    assert caller.stdin is not None
+    assert caller.stdout is not None
     try:
-        if calls.stdout.readline() != "ready\n":
+        if caller.stdout.readline() != "ready\n":
             raise RuntimeError("the calls beside the listing ended early")
         begun = time.monotonic()
         time.sleep(ALONE_S)
@@ -199,10 +209,10 @@ def _list(server: Running, cost: ScaleCost) -> None:
         ended = time.monotonic()
         cost.listing_s = ended - listing
         cost.rss_listed_mib = (server.rss_kib("RssAnon") - before) / 1024
-        answer, _ = calls.communicate("stop\n", timeout=LIMIT_S)
+        answer, _ = caller.communicate("stop\n", timeout=LIMIT_S)
     finally:
-        calls.kill()
-        calls.wait()
+        caller.kill()
+        caller.wait()
     taken = json.loads(answer.splitlines()[-1])
     cost.alone_p99_ms = _p99([took for at, took in taken if begun <= at < listing])
     cost.beside_p99_ms = _p99([took for at, took in taken if at < ended and at + took > listing])

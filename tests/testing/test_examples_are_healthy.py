@@ -18,7 +18,8 @@ NAMES = sorted(path.stem for path in EXAMPLES.glob("*.py") if "(Environment)" in
 
 @pytest.mark.parametrize("name", NAMES)
 def test_nothing_is_said_of_an_example(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    if name == "reasoning_gym" and importlib.util.find_spec("reasoning_gym") is None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    if name in ("reasoning_gym", "anagrams") and importlib.util.find_spec("reasoning_gym") is None:
         pytest.skip("reasoning-gym is not installed: it needs a C compiler")
     if name == "latex_ocr":
         monkeypatch.setenv("LATEX_OCR", formulas.save(tmp_path))
