@@ -1,6 +1,6 @@
 """Measure this server and its peers in one run, and write bench/RESULTS.md and bench/results.json.
 
-    .venv/bin/python bench/run.py [--quick] [--only MEASURE …] [--skip SERVER …] [--strict]
+    .venv/bin/python bench/run.py [--quick] [--rounds N] [--only MEASURE …] [--skip SERVER …] [--strict]
 
 A quick or partial run writes to bench/out/ instead, so that it never replaces the figures of a whole one.
 """
@@ -8,6 +8,7 @@ A quick or partial run writes to bench/out/ instead, so that it never replaces t
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import os
 import resource
 import time
@@ -45,7 +46,7 @@ def main() -> int:
         _ = subject.python  # installs the peers, which is no part of the time that a run takes
     if (pair := cores()) is not None:
         os.sched_setaffinity(0, {pair[1]})
-    effort = QUICK if options.quick else FULL
+    effort = QUICK if options.quick else dataclasses.replace(FULL, rounds=options.rounds)
     found = Findings(machine=describe(subjects), quick=options.quick)
     begun = time.monotonic()
     measures: dict[str, Callable[[], Any]] = {
@@ -80,6 +81,7 @@ def main() -> int:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="3 short rounds, within 3 minutes")
+    parser.add_argument("--rounds", type=int, default=FULL.rounds, metavar="N", help="how often each is measured")
     parser.add_argument("--only", action="append", choices=MEASURES, metavar="MEASURE", help=", ".join(MEASURES))
     names = [subject.name for subject in SUBJECTS]
     parser.add_argument("--skip", action="append", choices=names, default=[], metavar="SERVER", help=", ".join(names))

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from websockets.sync.client import connect
 
+import formulas
 from ors import Environment
 from ors.client import ORS
 from served import Served
@@ -48,7 +49,20 @@ GAMES = [
     Game("sealed_answers", "sealedanswers", {"split": "test", "index": 0}, [("answer", {"text": "Tungsten"})], KEY),
     Game("sealed_answers", "sealedanswers", {"split": "test", "index": 1}, [("answer", {"text": "21"})], KEY),
 ]
+PROGRAM = "print(input()[::-1])"
+VISITS: list[tuple[str, dict[str, Any]]] = [
+    ("visit", {"url": "https://example.com/phones"}),
+    ("answer", {"price": "$799"}),
+]
+FIRST = {"split": "train", "index": 0}
+GAMES += [
+    Game("maths", "maths", FIRST, [("submit", {"answer": "4"})]),
+    Game("coding", "coding", FIRST, [("submit", {"program": PROGRAM})]),
+    Game("web_navigation", "webnavigation", FIRST, VISITS),
+    Game("latex_ocr", "latexocr", {"split": "test", "index": 1}, [("submit", {"latex": "x ^ { 2 }"})]),
+]
 if importlib.util.find_spec("reasoning_gym") is not None:
+    GAMES.append(Game("anagrams", "anagrams", FIRST, [("submit", {"words": ["loop", "pool"]})]))
     GAMES.append(Game("reasoning_gym", "survo", {"split": "test", "index": 5}, [("submit", {"answer": "none"})]))
 
 Played = list[tuple[list[float | None], bool]]
@@ -78,8 +92,10 @@ def environments() -> list[Any]:
 
 
 @pytest.fixture(scope="module")
-def examples() -> Iterator[Served]:
-    running = Served(environments())
+def examples(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LATEX_OCR", formulas.save(tmp_path_factory.mktemp("formulas")))
+        running = Served(environments())
     yield running
     running.stop()
 
