@@ -65,7 +65,7 @@ class Settings(BaseSettings):
     max_streams: Count = Field(default=20_000, description="Calls whose clients wait for them at once.")
     max_threads: Count = Field(default=4096, description="Threads for synchronous environment code.")
     max_zombies: Count = Field(default=64, description="Threads that ignore their time limit before /ready says no.")
-    result_memory: Count = Field(default=512 << 20, description="Memory for results kept for reconnection.")
+    result_memory: Count = Field(default=1 << 30, description="Memory for results kept for reconnection.")
     result_disk: Count = Field(default=8 << 30, description="Disk space for large results kept for reconnection.")
 
     # times

@@ -121,7 +121,7 @@ class ResultStore:
         clock: Callable[[], float],
         *,
         keep_s: float = 60.0,
-        max_memory: int = 512 << 20,
+        max_memory: int = 1 << 30,
         max_disk: int = 8 << 30,
         spill_over: int = 256 << 10,
     ) -> None:
