@@ -135,7 +135,7 @@ def _check_leaks(look: Inspection, grown: list[list[tuple[str, str]]]) -> None:
             names = ", ".join(dict.fromkeys(each[-1]))
             several = f"{len(each[-1])} {kind}" + ("" if len(each[-1]) == 1 else "es" if kind == "process" else "s")
             method = "close" if look.kind == "steps" else "teardown"
-            defined = any(method in vars(cls) for cls in look.own.classes)
+            defined = callable(getattr(look.cls, method)) and any(method in vars(cls) for cls in look.own.classes)
             maker = "__init__" if look.kind == "steps" else "setup"
             look.complain(
                 "episode-leaks",

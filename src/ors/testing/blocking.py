@@ -19,7 +19,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any, Literal
 
 from ors.testing.places import Own, Spot
@@ -44,12 +44,15 @@ _PYTHON = {
         "subprocess.call": subprocess.call,
         "Popen.communicate": subprocess.Popen.communicate,
         "Popen.wait": subprocess.Popen.wait,
-        "Thread.join": threading.Thread.join,
         "socket.create_connection": socket.create_connection,
     }.items()
 }
-_RESULT = concurrent.futures.Future.result.__code__
-_EVENT_WAIT = threading.Event.wait.__code__
+_WAITS = {
+    concurrent.futures.Future.result.__code__: "Future.result",
+    threading.Event.wait.__code__: "Event.wait",
+    threading.Thread.join.__code__: "Thread.join",
+}
+_THREAD_START = threading.Thread.start.__code__
 _C = {time.sleep: "time.sleep", os.system: "os.system", builtins.input: "input"}
 _FILES = {builtins.open, io.open_code, os.listdir, os.scandir}
 _SOCKET_METHODS = frozenset(("connect", "recv", "recv_into", "recvfrom", "send", "sendall", "sendto", "accept"))
@@ -78,8 +81,8 @@ class Watcher:
             code = frame.f_code
             if code in _PYTHON:
                 self._note(_PYTHON[code], frame)
-            elif (code is _RESULT and not _is_done(frame)) or (code is _EVENT_WAIT and not _is_set(frame)):
-                self._note("Future.result" if code is _RESULT else "Event.wait", frame)
+            elif code in _WAITS and not _is_over(code, frame):
+                self._note(_WAITS[code], frame)
         elif event == "c_call":
             try:
                 name = _C.get(arg)
@@ -129,12 +132,15 @@ def _is_direct(frame: FrameType, caller: FrameType) -> bool:
     return True
 
 
-def _is_done(frame: FrameType) -> bool:
-    future = frame.f_locals.get("self")
-    done: Callable[[], bool] | None = getattr(future, "done", None)
+def _is_over(code: CodeType, frame: FrameType) -> bool:
+    """Whether what is waited for has come already, or the wait is none."""
+    if frame.f_back is not None and frame.f_back.f_code is _THREAD_START:
+        return True  # the moment that a thread takes to begin
+    timeout = frame.f_locals.get("timeout")
+    if timeout is not None and timeout <= 0:
+        return True
+    waited = frame.f_locals.get("self")
+    if isinstance(waited, threading.Thread):
+        return not waited.is_alive()
+    done: Callable[[], bool] | None = getattr(waited, "done", None) or getattr(waited, "is_set", None)
     return done is None or done()
-
-
-def _is_set(frame: FrameType) -> bool:
-    is_set: Callable[[], bool] | None = getattr(frame.f_locals.get("self"), "is_set", None)
-    return is_set is None or is_set()

@@ -52,6 +52,7 @@ class Episode:
         self._label, self._watch, self._quiet = label, watch, quiet
         self._instance: Any = None
         self._steps = 0
+        self._changed_by = ""
 
     def _complain(self, id: str, message: str, method: str, **options: Any) -> None:
         if not self._quiet:
@@ -65,7 +66,10 @@ class Episode:
             seed_generators(seed)
             return function()
 
-        return self.look.run(method, seeded, watch=self._watch, owner=owner)
+        outcome = self.look.run(method, seeded, watch=self._watch, owner=owner)
+        if not self._changed_by and canonical(self.task) != canonical(self.before):
+            self._changed_by = method
+        return outcome
 
     def _note(self, step: str, what: Any) -> None:
         self.transcript.append((step, what if isinstance(what, str) else canonical(what)))
@@ -195,11 +199,11 @@ class Episode:
             self.look.seen("episode-teardown", "task-kept")
         if outcome.error is not None:
             self._say_error("episode-teardown", outcome.error, "teardown", f"after {self.where} it raised ")
-        if canonical(self.task) != canonical(self.before):
+        if self._changed_by:
             keys = [key for key in self.before if canonical(self.before[key]) != canonical(self.task.get(key))]
             keys += [key for key in self.task if key not in self.before]
             words = f"the episode of {self.where} has changed its task: {', '.join(map(repr, keys))}"
-            self._complain("task-kept", words, "setup" if self._steps <= 3 else "")
+            self._complain("task-kept", words, self._changed_by)
         self._instance = None
 
     # Judging

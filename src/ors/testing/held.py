@@ -41,7 +41,7 @@ def held(stage_thread: threading.Thread, loop: asyncio.AbstractEventLoop | None)
     return Held(threads, _files(), _children(), tasks)
 
 
-def growth(before: Held, now: Callable[[], Held], settle_s: float = 1.0) -> list[tuple[str, str]]:
+def growth(before: Held, now: Callable[[], Held], settle_s: float = 0.5) -> list[tuple[str, str]]:
     """What is held now that was not before, as kind and name. What is on its way to an end gets a moment for it."""
     deadline = time.monotonic() + settle_s
     while True:

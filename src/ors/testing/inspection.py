@@ -122,10 +122,12 @@ class Inspection:
         self, method: str, function: Callable[[], Any], *, watch: bool = False, owner: type | None = None
     ) -> Outcome:
         """Run author code under the name of a method; what blocks is complained of. Raises Hung."""
+        was_hung = self.stage.is_hung
         try:
             outcome = self.stage.call(f"{(owner or self.cls).__name__}.{method}", function, watch=watch)
         except Hung as exc:
-            self.complain("episode-hangs", str(exc), method, spot=exc.spot, owner=owner)
+            if not was_hung:
+                self.complain("episode-hangs", str(exc), method, spot=exc.spot, owner=owner)
             raise
         self.seen("episode-hangs")
         if outcome.is_async:
@@ -157,8 +159,7 @@ class Inspection:
             return
         self.seen("secret-logged")
         said = self.stage.printed.getvalue()
-        # from a little before, for what is written in pieces
-        if name := leaked(said[max(0, self._read - 200) :], self.options.secrets, self.sentinels):
+        if name := leaked(said[self._read :], self.options.secrets, self.sentinels):
             self.complain("secret-logged", f"the secret '{name}' is printed or logged", method, owner=owner)
         self._read = len(said)
 

@@ -71,7 +71,7 @@ class Stage:
         self._beat = 0.0
         self._cpu = 0.0
         self._thread = threading.Thread(target=self._run, name="ors-check", daemon=True)
-        self._hung = False
+        self.is_hung = False
         self._stack = contextlib.ExitStack()
 
     def __enter__(self) -> Stage:
@@ -83,7 +83,7 @@ class Stage:
 
     def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None) -> None:
         self._jobs.put(None)
-        if not self._hung:
+        if not self.is_hung:
             self._thread.join(10)
         self._stack.close()
 
@@ -94,13 +94,15 @@ class Stage:
 
     def call(self, label: str, function: Callable[[], Any], *, watch: bool = False) -> Outcome:
         """Run a function, and await what it returns. Raises Hung."""
+        if self.is_hung:
+            raise Hung(label, self.timeout_s, (None, None))
         job = _Job(function, watch)
         deadline = time.monotonic() + self.timeout_s
         self._jobs.put(job)
         while not job.done.wait(_BEAT_S):
             self._sample(job)
             if time.monotonic() > deadline:
-                self._hung = True
+                self.is_hung = True
                 raise Hung(label, self.timeout_s, self._now_at())
         return job.outcome
 

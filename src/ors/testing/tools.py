@@ -44,7 +44,7 @@ def check_tools(look: Inspection, specs: Sequence[ToolSpec], *, checked: set[str
 def _about(look: Inspection, id: str, spec: ToolSpec, message: str) -> None:
     """Complain of a tool: at its method, or where it is listed."""
     entry = tool_table(look.cls).get(spec.name)
-    if entry is not None:
+    if entry is not None and entry.spec == spec:
         look.complain(id, message, spec.name, owner=entry.owner if entry.owner in look.own.classes else look.cls)
     else:
         lister = "list_task_tools" if "list_task_tools" in _own_names(look) else "list_tools"
