@@ -5,6 +5,8 @@ PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3.14 pyth
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$python && break; done)
 BIN    := .venv/bin
 STAMPS := .venv/.stamps
+# Most tests wait most of the time, for servers and their clocks.
+JOBS   ?= 3
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 # reasoning-gym needs a package that is published as C source only, so a compiler that finds Python's headers.
@@ -26,7 +28,7 @@ demo: $(STAMPS)/package compiler $(STAMPS)/examples ## play real episodes agains
 test: $(STAMPS)/test ## run every test that can run on this machine
 	@if [ -e $(STAMPS)/examples ] || { $(COMPILES); }; then $(MAKE) --no-print-directory $(STAMPS)/examples; \
 	else echo 'make test: without a C compiler the tests on reasoning-gym are skipped'; fi
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile $(ARGS)
 
 check: $(STAMPS)/check ## lint, formatting, types, who imports whom
 	@$(BIN)/ruff check .

@@ -10,8 +10,10 @@ from calls import ASYNC, SINGLE, SYNC, Case, Long, Results, middle
 from disturbance import DISTURBED
 from episodes import BOTH_OURS, BOTH_THEIRS, BY_HAND, THEIRS_ON_OURS, EpisodeCosts
 from imports import AUTHOR, BARE_IMPORT, ORS_SDK_SERVER, PYDANTIC, WITH_SERVER, ImportCost
+from scale import Scale
 from servers import BARE, ORS_SDK, ORS_SDK_QUIET, OURS
 from sessions import BlockingCost, IdleCost
+from steps import IDLE, OPENENV, SIZES, Steps
 from tasks import INDEXED, LISTED, RangeCost
 
 
@@ -28,10 +30,12 @@ class Findings:
     calls: Results = field(default_factory=dict)
     long: dict[str, Long] = field(default_factory=dict)
     tasks: dict[str, dict[str, RangeCost]] = field(default_factory=dict)
+    scale: Scale = field(default_factory=Scale)
     imports: dict[str, ImportCost] = field(default_factory=dict)
     idle: dict[str, IdleCost] = field(default_factory=dict)
     blocking: dict[str, BlockingCost] = field(default_factory=dict)
     episodes: EpisodeCosts = field(default_factory=lambda: EpisodeCosts({}))
+    steps: Steps = field(default_factory=Steps)
 
     def figure(self, subject: str, case: Case, metric: str) -> float | None:
         """The median of a figure of tool calls, or None where it was not measured."""
@@ -66,8 +70,10 @@ def goals(found: Findings) -> list[Goal]:
         *_long_goals(found),
         *_episode_goals(found),
         *_task_goals(found),
+        *_scale_goals(found),
         *_import_goals(found),
         *_session_goals(found),
+        *_step_goals(found),
     ]
 
 
@@ -152,6 +158,44 @@ def _task_goals(found: Findings) -> Iterator[Goal]:
         yield Goal("memory that this took", "≤ 1 MiB", f"{grown:.2f} MiB", grown <= 1)
 
 
+def _scale_goals(found: Findings) -> Iterator[Goal]:
+    if (file := found.scale.file) is not None:
+        others, split = found.others["scale"], f"a file of {file.rows:,} rows ({file.mib:,.0f} MiB)"
+        speed, opened = file.mb_per_s, median(file.open_ms)
+        yield Goal(f"{split}: building its index", "≥ 200 MB/s", f"{speed:,.0f} MB/s", speed >= 200, others=others)
+        yield Goal(f"{split}: opening it with a kept index", "≤ 50 ms", f"{opened:.2f} ms", opened <= 50, others=others)
+    for name, cost in found.scale.servers.items():
+        if not name.startswith(f"{OURS.name},"):
+            continue
+        others = found.others["scale"]
+        if cost.task_ms and cost.small_ms:
+            big, small = median(cost.task_ms), median(cost.small_ms)
+            aside = f"{big:.2f} ms to {small:.2f} ms"
+            yield Goal(
+                f"{name}: /task, median",
+                "≤ 1.3 × of 10 rows",
+                f"{big / small:.2f} ×",
+                big <= 1.3 * small,
+                aside,
+                others,
+            )
+        if cost.range_ms:
+            time = median(cost.range_ms)
+            yield Goal(f"{name}: /task_range of 100", "≤ 5 ms", f"{time:.2f} ms", time <= 5, others=others)
+        if cost.rss_more_mib is not None:
+            grown = max(cost.rss_more_mib, cost.rss_more_mib + (cost.rss_listed_mib or 0.0))
+            yield Goal(f"{name}: memory more", "≤ 50 MiB", f"{grown:.1f} MiB", grown <= 50)
+        if cost.listing_s is not None:
+            rate = cost.listed / cost.listing_s
+            yield Goal(
+                f"{name}: listing {cost.listed:,}", "≥ 100,000 tasks/s", f"{rate:,.0f}", rate >= 100_000, others=others
+            )
+        if cost.alone_p99_ms and cost.beside_p99_ms:
+            ratio = cost.beside_p99_ms / cost.alone_p99_ms
+            aside = f"{cost.beside_p99_ms:.1f} ms to {cost.alone_p99_ms:.1f} ms"
+            yield Goal(f"{name}: calls meanwhile, p99", "≤ 2 × alone", f"{ratio:.2f} ×", ratio <= 2, aside, others)
+
+
 def _import_goals(found: Findings) -> Iterator[Goal]:
     pairs = ((AUTHOR, PYDANTIC, 1.3, "pydantic with one model"), (WITH_SERVER, ORS_SDK_SERVER, 0.6, "ors-sdk"))
     for mine, theirs, most, name in pairs:
@@ -182,3 +226,36 @@ def _session_goals(found: Findings) -> Iterator[Goal]:
         yield Goal(f"{count}: all done", "≤ 2 s", f"{took:.2f} s", took <= 2, others=others)
         aside = f"worst of all rounds {max(block.health_ms):.1f} ms"
         yield Goal(f"{count}: slowest /health", "≤ 50 ms", f"{slowest:.1f} ms", slowest <= 50, aside, others)
+
+
+def _step_goals(found: Findings) -> Iterator[Goal]:
+    steps, others = found.steps, found.others.get("steps", 0.0)
+    for size, least in zip(SIZES, (2.5, 4.0), strict=True):
+        ours = steps.middle(OURS.name, size, "per_s")
+        for peer, wanted in ((OPENENV.name, least), (BARE.name, 0.45)):
+            other = steps.middle(peer, size, "per_s")
+            if ours is not None and other is not None:
+                ratio = ours / other
+                name = "a bare echo" if peer == BARE.name else peer
+                measure = f"WebSocket, {size:,} sessions: steps/s"
+                yield Goal(measure, f"≥ {wanted:g} × {name}", f"{ratio:.2f} ×", ratio >= wanted, "", others)
+        mine, theirs = (steps.middle(name, size, "p99_ms") for name in (OURS.name, OPENENV.name))
+        if mine is not None and theirs is not None:
+            aside = f"{mine:.1f} ms to {theirs:.1f} ms"
+            measure = f"WebSocket, {size:,} sessions: p99"
+            yield Goal(measure, f"≤ 1 × {OPENENV.name}", f"{mine / theirs:.2f} ×", mine <= theirs, aside, others)
+    if (idle := steps.idle.get(OURS.name)) is not None:
+        most = 300 * idle.sockets / IDLE
+        found_text = f"{idle.growth_mib:.0f} MiB, {idle.threads} threads"
+        reached = idle.growth_mib <= most and idle.threads <= 4
+        yield Goal(f"{idle.sockets:,} idle sockets: memory", f"≤ {most:.0f} MiB, no threads", found_text, reached)
+    mine, theirs = (steps.tasks_per_s.get(name) for name in (OURS.name, OPENENV.name))
+    if mine is not None and theirs is not None:
+        measure = "Task API with a constructor of 50 ms: requests/s"
+        yield Goal(measure, f"≥ 10 × {OPENENV.name}", f"{mine / theirs:.1f} ×", mine >= 10 * theirs, "", others)
+    largest = steps.largest(OURS.name), steps.largest(OPENENV.name)
+    if largest[0] is not None and largest[1] is not None:
+        wanted = min(4 * largest[1], 12_000)
+        measure = "connect, reset, one step of 1 s: largest batch of which 95 % is served"
+        aside = f"{OPENENV.name}: {largest[1]:,}"
+        yield Goal(measure, f"≥ {wanted:,}", f"{largest[0]:,}", largest[0] >= wanted, aside, others)

@@ -13,6 +13,7 @@ from episodes import PAIRS
 from findings import Findings, goals
 from imports import STATEMENTS
 from servers import BARE, OURS
+from steps import as_tables
 
 
 def as_json(found: Findings) -> str:
@@ -35,6 +36,8 @@ def as_markdown(found: Findings) -> str:
         ("A run of over a minute", _long(found)),
         ("Episodes", _episodes(found)),
         ("/task_range of 100 in a split of 1,000,000", _tasks(found)),
+        ("Tasks of a file", _scale(found)),
+        ("OpenEnv", as_tables(found.steps)),
         ("Imports", _imports(found)),
         ("Idle sessions", _idle(found)),
         ("Sessions that block", _blocking(found)),
@@ -141,6 +144,28 @@ def _tasks(found: Findings) -> Iterator[str]:
     if rows:
         head = ("server", "tasks by", "median ms", "requests", "RSS MiB at start", "RSS MiB more")
         yield from _table(head, rows)
+
+
+def _scale(found: Findings) -> Iterator[str]:
+    rows = []
+    for name, cost in found.scale.servers.items():
+        times = (f"{median(ms):,.2f}" if ms else "" for ms in (cost.small_ms, cost.task_ms, cost.range_ms))
+        listing = "" if cost.listing_s is None else f"{cost.listed / cost.listing_s:,.0f}"
+        memory = (
+            "" if mib is None else f"{mib:,.1f}" for mib in (cost.rss_up_mib, cost.rss_more_mib, cost.rss_listed_mib)
+        )
+        calls = ("" if ms is None else f"{ms:,.1f}" for ms in (cost.alone_p99_ms, cost.beside_p99_ms))
+        rows.append((name, f"{cost.up_s:.1f}", *times, listing, *calls, *memory))
+    if rows:
+        head = ("server", "s to come up", "/task of 10 rows ms", "/task ms", "/task_range of 100 ms", "listed tasks/s")
+        head += ("calls p99 ms alone", "while listing", "RSS MiB once up", "anonymous MiB more", "and by listing")
+        yield from _table(head, rows)
+    if (file := found.scale.file) is not None:
+        yield ""
+        yield (
+            f"The index of {file.rows:,} rows ({file.mib:,.0f} MiB): built in {file.build_s:.2f} s "
+            f"({file.mb_per_s:,.0f} MB/s), opened in {median(file.open_ms):.2f} ms."
+        )
 
 
 def _imports(found: Findings) -> Iterator[str]:

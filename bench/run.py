@@ -1,6 +1,6 @@
 """Measure this server and its peers in one run, and write bench/RESULTS.md and bench/results.json.
 
-    .venv/bin/python bench/run.py [--quick] [--only MEASURE …] [--skip SERVER …] [--strict]
+    .venv/bin/python bench/run.py [--quick] [--rounds N] [--only MEASURE …] [--skip SERVER …] [--strict]
 
 A quick or partial run writes to bench/out/ instead, so that it never replaces the figures of a whole one.
 """
@@ -8,6 +8,7 @@ A quick or partial run writes to bench/out/ instead, so that it never replaces t
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import os
 import resource
 import time
@@ -25,12 +26,14 @@ from imports import measure_imports
 from load import require_wrk
 from machine import describe
 from report import as_json, as_markdown
+from scale import measure_scale
 from servers import SUBJECTS
 from sessions import measure_blocking, measure_idle
+from steps import measure_steps
 from tasks import measure_tasks
 
 HERE = Path(__file__).resolve().parent
-MEASURES = ("calls", "long", "episodes", "tasks", "imports", "idle", "blocking")
+MEASURES = ("calls", "long", "episodes", "tasks", "scale", "imports", "idle", "blocking", "steps")
 
 
 def main() -> int:
@@ -43,14 +46,16 @@ def main() -> int:
         _ = subject.python  # installs the peers, which is no part of the time that a run takes
     if (pair := cores()) is not None:
         os.sched_setaffinity(0, {pair[1]})
-    effort = QUICK if options.quick else FULL
+    effort = QUICK if options.quick else dataclasses.replace(FULL, rounds=options.rounds)
     found = Findings(machine=describe(subjects), quick=options.quick)
     begun = time.monotonic()
     measures: dict[str, Callable[[], Any]] = {
         "imports": lambda: measure_imports(subjects, effort.rounds, effort.quick),
         "tasks": lambda: measure_tasks(subjects, effort.quick),
+        "scale": lambda: measure_scale(subjects, effort.quick),
         "idle": lambda: measure_idle(subjects, effort.quick),
         "blocking": lambda: measure_blocking(subjects, effort.rounds, effort.quick),
+        "steps": lambda: measure_steps(3 if effort.quick else effort.rounds, float(effort.seconds), effort.quick),
         "episodes": lambda: measure_episodes(subjects, effort.rounds, float(effort.seconds), effort.attempts),
         "calls": lambda: measure_calls(subjects, effort),
         "long": lambda: {} if effort.quick else measure_long(subjects),
@@ -76,6 +81,7 @@ def main() -> int:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="3 short rounds, within 3 minutes")
+    parser.add_argument("--rounds", type=int, default=FULL.rounds, metavar="N", help="how often each is measured")
     parser.add_argument("--only", action="append", choices=MEASURES, metavar="MEASURE", help=", ".join(MEASURES))
     names = [subject.name for subject in SUBJECTS]
     parser.add_argument("--skip", action="append", choices=names, default=[], metavar="SERVER", help=", ".join(names))

@@ -59,8 +59,9 @@ class Running:
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / TICK
 
-    def rss_kib(self) -> int:
-        return self._status("VmRSS")
+    def rss_kib(self, kind: str = "VmRSS") -> int:
+        """Resident memory; `RssAnon` is without that of files."""
+        return self._status(kind)
 
     def threads(self) -> int:
         return self._status("Threads")
@@ -88,7 +89,7 @@ class Running:
 
 
 @contextmanager
-def serving(subject: Subject, *arguments: str) -> Iterator[Running]:
+def serving(subject: Subject, *arguments: str, program: str = "math_env.py") -> Iterator[Running]:
     """Start a fresh server of the subject, and stop it at the end.
 
     Each sample gets a process of its own: what one server leaves behind (results kept for a minute, say) must not be
@@ -97,10 +98,10 @@ def serving(subject: Subject, *arguments: str) -> Iterator[Running]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    if subject.implementation == "bare":
+    if subject.implementation == "bare" and program == "math_env.py":
         command = [str(subject.python), str(HERE / "bare.py"), str(port)]
     else:
-        command = [str(subject.python), str(HERE / "math_env.py"), subject.implementation, str(port), *arguments]
+        command = [str(subject.python), str(HERE / program), subject.implementation, str(port), *arguments]
         command += ["--key", KEY] if subject is OURS else []
     with tempfile.TemporaryDirectory(prefix="ors-bench-") as folder:
         log = Path(folder) / "server.log"

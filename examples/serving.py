@@ -47,7 +47,7 @@ class ServerProcess:
             port = probe.getsockname()[1]
         self.address = (HOST, port)
         self.url = f"http://{HOST}:{port}"
-        self.process = subprocess.Popen(  # noqa: S603 - our own file
+        self.process = subprocess.Popen(
             [sys.executable, self.launcher, str(path), str(port)],
             # With the defaults: what is set for other servers (keys, limits) is not meant for this one.
             env={name: value for name, value in os.environ.items() if not name.startswith("ORS_")},

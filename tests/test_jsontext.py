@@ -8,10 +8,11 @@ import enum
 import json
 import math
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ors.jsontext import JSONTextError, JSONValueError, dump, load
@@ -261,3 +262,40 @@ def test_the_path_to_a_fault_far_down_is_shortened() -> None:
     with pytest.raises(JSONValueError, match=r"\$\.inside\..*…") as caught:
         dump(value)
     assert len(str(caught.value)) < 500
+
+
+class Grade(enum.IntEnum):
+    BEST = 1
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text() | st.integers() | st.booleans(), inner),
+        max_leaves=20,
+    )
+)
+@example({"grade": Grade.BEST, (1).__class__(7): 0.1, None: (1, 2)})
+def test_what_is_written_is_what_the_standard_library_writes(value: Any) -> None:
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    try:
+        expected = text.encode()
+    except UnicodeEncodeError:
+        with pytest.raises(JSONValueError, match="surrogate"):
+            dump(value)
+    else:
+        assert dump(value) == expected
+
+
+def test_what_contains_itself_is_no_json() -> None:
+    value: list[Any] = []
+    value.append({"inside": value})
+    with pytest.raises(JSONValueError, match="contains itself"):
+        dump(value)
+    assert dump([[]] * 2) == b"[[],[]]"
+
+
+def test_many_threads_write_at_once() -> None:
+    values = [{"n": number, "text": "ß" * number} for number in range(200)]
+    with ThreadPoolExecutor(8) as pool:
+        assert [json.loads(text) for text in pool.map(dump, values * 10)] == values * 10

@@ -5,9 +5,10 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from ors.errors import AuthoringError, ToolError
+from ors.tasks.source import is_source
 from ors.tools import InvalidInput, ToolDefinition, tool, tools_of
 from ors.types import (
     JSONObject,
@@ -17,6 +18,9 @@ from ors.types import (
     TerminalToolSpec,
     ToolOutput,
 )
+
+if TYPE_CHECKING:
+    from ors.tasks.methods import TaskMethods
 
 __all__ = ["Environment", "Toolset", "tool", "tool_table"]
 
@@ -36,8 +40,11 @@ class Toolset(ABC):  # noqa: B024 - abstract by intent: it is only ever subclass
 class Environment(ABC):
     """One episode of one task.
 
-    Write `get_prompt`, at least one `@tool`, `list_splits`, and either `list_tasks` or the pair `num_tasks` and
-    `get_task`. Every method may be `def` or `async def`. The server makes one instance for each session, by keywords:
+    Write `get_prompt` and at least one `@tool`. Say where its tasks are with `tasks = …`, a source of `ors.tasks`; or
+    write `list_splits`, and either `list_tasks` or the pair `num_tasks` and `get_task`. What is written wins over the
+    source, and the rest follows from both. Every method may be `def` or `async def`.
+
+    The server makes one instance for each session, by keywords:
     `cls(task_spec=..., secrets=...)`; then it calls `setup`, the tools, and always `teardown`.
     """
 
@@ -47,7 +54,19 @@ class Environment(ABC):
     thread_affinity: ClassVar[Literal["any", "session", "class"]] = "any"
     """Where synchronous code runs: on any thread, on one thread for each session, or on one for the whole class."""
 
+    list_limit: ClassVar[int | None] = None
+    """How many tasks a listing of a split shows at most; counts and indices stay true. None: all of them."""
+
     task_spec: JSONObject
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        declared = vars(cls).get("tasks")
+        if declared is not None and is_source(declared):
+            # a source that is declared here stands before the methods of parents, as a method written here would
+            for name in ("list_splits", "list_tasks", "num_tasks", "get_task", "get_task_range"):
+                if name not in vars(cls) and inspect.getattr_static(cls, name) is not vars(Environment)[name]:
+                    setattr(cls, name, vars(Environment)[name])
 
     def __init__(self, task_spec: JSONObject = {}, secrets: dict[str, str] = {}) -> None:  # noqa: B006 - never changed
         self.task_spec = task_spec
@@ -73,33 +92,33 @@ class Environment(ABC):
     @classmethod
     def list_splits(cls) -> Any:
         """Return the splits: `Split` objects or names. May be async (spec: Splits)."""
-        raise NotImplementedError(f"{cls.__name__} does not define list_splits")
+        return _tasks_of(cls, "list_splits").splits()
 
     @classmethod
     def list_tasks(cls, split: str) -> Any:
         """Return every task of a split. May be async. Leave it out when there are too many to list."""
-        raise NotImplementedError(f"{cls.__name__} does not define list_tasks")
+        return _tasks_of(cls, "list_tasks").all(split)
 
     @classmethod
     async def num_tasks(cls, split: str) -> int:
-        """Return how many tasks a split has; by default counted with `list_tasks`."""
-        return len(await _listed(cls, split))
+        """Return how many tasks a split has; by default the source's count, or counted with `list_tasks`."""
+        count = await _settle(_tasks_of(cls, "num_tasks").count(split))
+        if count is None:
+            raise NotImplementedError(f"nobody knows how many tasks split {split!r} of {cls.__name__} has")
+        return int(count)
 
     @classmethod
     async def get_task(cls, split: str, index: int) -> Any:
-        """Return the task at `index`; by default picked from `list_tasks`. Raises IndexError outside the split."""
-        tasks = await _listed(cls, split)
-        if not 0 <= index < len(tasks):
-            raise IndexError(f"index {index} is outside split {split!r}, which has {len(tasks)} tasks")
-        return tasks[index]
+        """Return the task at `index`; by default the source's, or picked from `list_tasks`.
+
+        Raises IndexError outside the split.
+        """
+        return await _settle(_tasks_of(cls, "get_task").get(split, index))
 
     @classmethod
     async def get_task_range(cls, split: str, start: int | None = None, stop: int | None = None) -> Any:
-        """Return the tasks of a Python slice; by default from `get_task` where it is overridden, else `list_tasks`."""
-        if getattr(cls.get_task, "__func__", None) is Environment.get_task.__func__:  # type: ignore[attr-defined]
-            return list((await _listed(cls, split))[slice(start, stop)])
-        wanted = range(*slice(start, stop).indices(await _settle(cls.num_tasks(split))))
-        return [await _settle(cls.get_task(split, index)) for index in wanted]
+        """Return the tasks of a Python slice; by default from `get_task` where it is overridden."""
+        return await _settle(_tasks_of(cls, "get_task_range").slice(split, start, stop))
 
     # The tools
 
@@ -201,7 +220,8 @@ async def _settle(value: Any) -> Any:
     return await value if inspect.isawaitable(value) else value
 
 
-async def _listed(cls: type[Environment], split: str) -> Any:
-    """What `list_tasks` returns, as something with a length and positions."""
-    tasks = await _settle(cls.list_tasks(split))
-    return tasks if hasattr(tasks, "__len__") and hasattr(tasks, "__getitem__") else list(tasks)
+def _tasks_of(cls: type[Environment], without: str) -> TaskMethods:
+    """The tasks of a class, as the method `without` of Environment answers for them."""
+    from ors.tasks.methods import TaskMethods
+
+    return TaskMethods(cls, Environment, without)

@@ -5,6 +5,7 @@ ORSError
 ├── ToolError                          raised by an author's tool: it failed on purpose
 ├── RequestError                       a request cannot be served; carries kind, status and retryability
 ├── SettingsError (also ValueError)    a setting has a value that cannot be used
+├── TaskFileError (also ValueError)    a file or a folder of tasks cannot be read; carries path and row
 ├── OpenEnvError                       what servers of OpenEnv environments raise
 │   ├── ConcurrencyConfigurationError  more sessions are asked for than the environment is written for
 │   ├── SessionCapacityError           there are as many sessions as there may be
@@ -50,6 +51,7 @@ __all__ = [
     "SessionNotFoundError",
     "SessionTerminatedError",
     "SettingsError",
+    "TaskFileError",
     "ToolCallError",
     "ToolError",
     "ToolFailed",
@@ -69,6 +71,19 @@ class AuthoringError(ORSError, ValueError):
 
 class ToolError(ORSError):
     """Raised in a tool to tell the agent that the call failed: `ok: false`, `Tool 'x' failed: <message>`, no reward."""
+
+
+class TaskFileError(ORSError, ValueError):
+    """A file or a folder of tasks cannot be read. `row` counts from 1; None where no single row is at fault."""
+
+    def __init__(self, path: object, detail: str, row: int | None = None) -> None:
+        super().__init__(f"{path}{'' if row is None else f', row {row}'}: {detail}")
+        self.path = str(path)
+        self.detail = detail
+        self.row = row
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.path, self.detail, self.row)
 
 
 class RequestError(ORSError):

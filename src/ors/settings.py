@@ -45,7 +45,20 @@ class Settings(BaseSettings):
         default=True, description="Keep what tools print with their calls (64 KiB each) instead of printing it."
     )
 
+    # OpenEnv
+    openenv_mode: Literal["simulation", "production"] = Field(
+        default="simulation", description="In production OpenEnv's routes for trainers are not there."
+    )
+    strict_reset: bool = Field(
+        default=False,
+        description="Refuse keys that an environment's reset() does not take, instead of leaving them out.",
+    )
+    session_cookie: bool = Field(
+        default=False, description="Let POST /reset set a cookie that names the session of its episode."
+    )
+
     # limits
+    max_message: Count = Field(default=100 << 20, description="The largest message over a WebSocket.")
     max_body: Count = Field(default=32 << 20, description="The largest request body.")
     max_sessions: Count = Field(default=100_000, description="Sessions open at once.")
     max_calls: Count = Field(default=100_000, description="Calls running or queued at once.")
@@ -76,6 +89,15 @@ class Settings(BaseSettings):
     )
     retry_after: Seconds = Field(default=2.0, description="Seconds that refused clients are told to wait.")
 
+    socket_ping: Seconds = Field(default=20.0, description="Seconds between pings to the clients of WebSockets.")
+    socket_keep: Seconds = Field(
+        default=60.0,
+        description="Seconds that a session waits for a client whose WebSocket broke, if it asked for that.",
+    )
+    http_keep: Seconds = Field(
+        default=300.0, description="Seconds that a session made by POST /reset waits for a first step."
+    )
+
     # where sessions live
     host_process: Literal["local", "spawned"] = Field(
         default="local", description="Whether environments run in the server's process or in one that it spawns."
@@ -91,7 +113,7 @@ class Settings(BaseSettings):
             return tuple(part.strip() for part in value.split(",") if part.strip())
         return value
 
-    @field_validator("log_level", "log_format", "return_errors", mode="before")
+    @field_validator("log_level", "log_format", "return_errors", "openenv_mode", mode="before")
     @classmethod
     def _lower(cls, value: Any) -> Any:
         return value.lower() if isinstance(value, str) else value  # ORS_LOG_LEVEL=INFO is what existing code sets

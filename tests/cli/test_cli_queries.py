@@ -19,6 +19,7 @@ FILE = Path(__file__).with_name("cli_environments.py")
 
 
 GAMES = str(FILE)
+SHAPES = str(FILE.with_name("cli_task_environments.py"))
 
 
 def value_of(done: subprocess.CompletedProcess[str]) -> Any:
@@ -82,8 +83,79 @@ def test_tasks(here: Run, words: tuple[str, ...], indices: list[int]) -> None:
 def test_tasks_for_people_are_the_first_twenty(here: Run) -> None:
     done = here("tasks", f"{GAMES}:Sums", "--split", "train")
     assert done.returncode == 0
-    assert re.findall(r"^ +(\d+) +\{", done.stdout, re.MULTILINE) == [str(number) for number in range(20)]
-    assert done.stderr == "20 of 1,200 tasks; --range and --limit choose others\n"
+    shown = re.findall(r"^ +(\d+) +(\d+) +answer (\d+) *$", done.stdout, re.MULTILINE)
+    assert shown == [(str(number),) * 3 for number in range(20)]
+    assert done.stderr == "20 of 1,200 tasks; --range, --where and --limit choose others\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "indices"),
+    [
+        (("--where", "number=7"), [7]),
+        (("--where", "secret=answer 9"), [9]),
+        (("-w", "number=7", "-w", "secret=answer 8"), []),
+        (("--where", "number=7", "--range", "8:"), []),
+        (("--where", "deep.list.1.name=x"), [3]),
+        (("--where", "flag=true"), [2, 4]),
+        (("--where", "flag=1"), [5]),
+        (("--where", "none=null"), [1]),
+        (("--where", "flag=true", "--limit", "1"), [2]),
+    ],
+)
+def test_tasks_that_fit(here: Run, words: tuple[str, ...], indices: list[int]) -> None:
+    target = f"{GAMES}:Sums" if "number" in str(words) or "secret" in str(words) else f"{SHAPES}:Mixed"
+    found = value_of(here("tasks", target, "--split", "train", "--json", *words))
+    assert [one["index"] for one in found] == indices
+
+
+def test_a_sample_is_the_same_for_the_same_seed(here: Run) -> None:
+    def sample(*words: str) -> list[int]:
+        found = value_of(here("tasks", f"{GAMES}:Sums", "--split", "train", "--json", "--sample", "30", *words))
+        return [one["index"] for one in found]
+
+    first = sample("--seed", "1")
+    assert first == sample("--seed", "1") == sorted(set(first)) and len(first) == 30
+    assert first != sample("--seed", "2")
+    assert len(set(sample()) | set(sample())) > 30
+    assert set(sample("--seed", "1", "--range", "100:140")) <= set(range(100, 140))
+    assert sample("--seed", "1", "--where", "number=7") == [7]
+    shown = here("tasks", f"{GAMES}:Sums", "-s", "train", "--sample", "3")
+    seed = re.search(r"--seed (\d+) picks them again", shown.stderr)
+    assert here("tasks", f"{GAMES}:Sums", "-s", "train", "--sample", "3", "--seed", seed[1]).stdout == shown.stdout
+
+
+def test_tasks_as_lines_and_as_a_file_are_read_again(here: Run, tmp_path: Path) -> None:
+    from ors.tasks import Jsonl, Parquet
+
+    done = here("tasks", f"{GAMES}:Sums", "--split", "train", "--format", "jsonl")
+    (tmp_path / "rows.jsonl").write_text(done.stdout)
+    source = Jsonl({"train": tmp_path / "rows.jsonl"})
+    assert (source.count("train"), source.get("train", 1199)["number"]) == (1200, 1199)
+    done = here("tasks", f"{GAMES}:Sums", "--split", "train", "-f", "parquet", "-o", str(tmp_path / "rows.parquet"))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    rows = Parquet({"train": tmp_path / "rows.parquet"})
+    assert rows.range("train", 0, 2000) == source.range("train", 0, 2000)
+    mixed = here("tasks", f"{SHAPES}:Mixed", "--split", "train", "-f", "parquet", "-o", str(tmp_path / "mixed.parquet"))
+    assert mixed.returncode == 2 and "these tasks make no table" in mixed.stderr
+    assert "--format jsonl takes any" in mixed.stderr
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80, 200])
+def test_columns_fit_the_terminal(here: Run, columns: int) -> None:
+    done = here("tasks", f"{SHAPES}:Wide", "--split", "train", COLUMNS=str(columns))
+    assert done.returncode == 0
+    lines = done.stdout.splitlines()
+    assert max(map(len, lines)) <= columns
+    assert len(lines) == 5, "a task takes a line"
+    heading = lines[0].split()
+    assert heading[:2] == ["index", "id"]
+    if columns < 200:
+        assert "…" in done.stdout
+    hidden = re.search(r"not shown: (.*); --format jsonl has all", " ".join(done.stderr.split()))
+    assert bool(hidden) == (columns < 80), done.stderr
+    names = ["id", "question", *(f"field{number}" for number in range(6))]
+    if hidden:
+        assert names[-len(hidden[1].split(", ")) :] == hidden[1].split(", ")
 
 
 def test_tools(here: Run) -> None:
@@ -153,6 +225,10 @@ def test_a_server_elsewhere_with_a_key(start: Start, here: Run) -> None:
         (("tasks", f"{GAMES}:Sums"), "sums has several splits: train, held out; name one with --split"),
         (("tasks", f"{GAMES}:Sums", "--split", "test"), "there is no split of sums 'test'; there is train, held out"),
         (("tasks", f"{GAMES}:Sums", "-s", "train", "--range", "a:b"), "--range is first:last"),
+        (("tasks", f"{GAMES}:Sums", "-s", "train", "--where", "number"), "--where is key=value"),
+        (("tasks", f"{GAMES}:Sums", "-s", "train", "--seed", "1"), "--seed is for --sample"),
+        (("tasks", f"{GAMES}:Sums", "-s", "train", "-o", "x"), "--output is for --format parquet"),
+        (("tasks", f"{GAMES}:Sums", "-s", "train", "--json", "-f", "jsonl"), "give one of them"),
         (("tools", GAMES, "--json"), "name one with --env"),
         (("tools", GAMES, "--split", "train"), "--split goes with --index"),
         (("call", f"{GAMES}:Sums", "submit", "answer"), "'answer' is neither NAME=VALUE nor a JSON object"),

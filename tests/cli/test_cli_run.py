@@ -21,6 +21,8 @@ import pytest
 from cli_commands import Command, clean_environment
 from cli_terminal import Terminal
 
+from ors.tasks import task_key
+
 Run = Callable[..., subprocess.CompletedProcess[str]]
 FILE = Path(__file__).with_name("cli_environments.py")
 GAMES = str(FILE)
@@ -373,3 +375,37 @@ def test_progress_on_a_terminal(terminal: Callable[..., Terminal], agents: Path,
     run.wait_for(r"Playing .*\d+/100 .*reward 1\.00")
     run.wait_for(r"100 episodes of split train played")
     assert run.end() == 0
+
+
+def test_results_name_their_tasks_and_those_of_changed_tasks_are_played_again(
+    here: Run, agents: Path, tmp_path: Path
+) -> None:
+    """The file of tasks gets another second row between two runs."""
+    target = tmp_path / f"env_{agents.stem}.py"
+    target.write_text(
+        "from ors import Environment, ToolOutput, tool\n"
+        "from ors.tasks import Jsonl\n"
+        "class Sums(Environment):\n"
+        "    tasks = Jsonl({'test': 'rows.jsonl'})\n"
+        "    def get_prompt(self): return 'Go.'\n"
+        "    @tool\n"
+        "    def submit(self, answer: int) -> ToolOutput:\n"
+        "        return ToolOutput(blocks='Noted.', reward=1.0, finished=True)\n"
+    )
+    rows = [{"number": number} for number in range(4)]
+
+    def play() -> Any:
+        (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        done = here("run", str(target), "-a", f"{agents}:wrong", "-o", "out.jsonl", "--json")
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)["played_now"], done.stderr
+
+    assert play() == (4, "")
+    assert [line["task_key"] for line in sorted(lines_of(tmp_path / "out.jsonl"), key=lambda line: line["index"])] == [
+        task_key(row) for row in rows
+    ]
+    assert play() == (0, "")
+    rows[1] = {"number": 100}
+    played, said = play()
+    assert (played, said.count("\n")) == (1, 1) and "1 results are of tasks that have changed" in said
+    assert play() == (0, "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Callable
 from typing import Any
 
@@ -51,6 +52,18 @@ def becomes(status: int, to: int, detail: Any = None) -> Callable[[Exchange], No
             x.answer(to, detail if detail is not None else {"detail": "something"})
 
     return apply
+
+
+def plain_in_packing(x: Exchange) -> None:
+    """Send what is packed as it was before, and say that it is packed."""
+    if (b"content-encoding", b"gzip") in x.headers:
+        x.out = gzip.decompress(x.out)
+
+
+def known_already(x: Exchange) -> None:
+    """Take every tag for the right one."""
+    if any(name == b"if-none-match" for name, _ in x.scope["headers"]):
+        x.status, x.out = 304, b""
 
 
 def each(key: str | None, change: Callable[[dict[str, Any]], Any]) -> Callable[[Any], None]:
@@ -227,6 +240,8 @@ after("TASK-020", "task", "no name of the environment", told(lambda body: {"task
 after("TASK-021", "task", "another task each time", second(lambda body: body["task"].update(number=99)))
 after("TASK-021", "num_tasks", "one task less each time", second(lambda body: {"num_tasks": body["num_tasks"] - 1}))
 after("TASK-022", "tasks", "another order each time", second(lambda body: body["tasks"].reverse()))
+after("TASK-034", "tasks", "packed by its own word, and not in fact", lambda x: plain_in_packing(x))
+after("TASK-035", "task", "304 whatever the tag", lambda x: known_already(x))
 after("TASK-023", "tasks", "500 where tasks cannot be listed", becomes(501, 500))
 after(
     "TASK-024",

@@ -104,7 +104,7 @@ def test_levels_leave_out_what_is_weaker(served: ServedProbe) -> None:
 
 
 def test_a_target_is_served_and_checked() -> None:
-    code, out, err = check(str(EXAMPLES / "lights_out.py"))
+    code, out, err = check(str(EXAMPLES / "lights_out.py"), "--served")
     assert (code, err) == (0, "")
     assert "lightsout: " in out
     assert ", 0 fail" in out
@@ -114,7 +114,7 @@ def test_a_target_is_served_and_checked() -> None:
 def test_secrets_are_used_and_shown_nowhere(tmp_path: Path) -> None:
     secret = "the-key-of-an-example"
     files = tmp_path / "report.xml", tmp_path / "report.md"
-    words = (str(EXAMPLES / "sealed_answers.py"), "--junit", str(files[0]), "--markdown", str(files[1]))
+    words = (str(EXAMPLES / "sealed_answers.py"), "--served", "--junit", str(files[0]), "--markdown", str(files[1]))
     code, out, err = check(*words, "--secret", "answer_key", answer_key=secret)
     assert (code, err) == (0, "")
     # a wrong one breaks every episode: the failure is shown with its request, which had the secret
@@ -130,7 +130,7 @@ def test_secrets_are_used_and_shown_nowhere(tmp_path: Path) -> None:
     ("words", "code", "said"),
     [
         (["http://127.0.0.1:9"], 1, "nothing answers at http://127.0.0.1:9"),
-        (["http://127.0.0.1:9", "--protocol", "openenv"], 2, "there are no rows for 'openenv' yet"),
+        (["http://127.0.0.1:9", "--protocol", "openenv", "--only", "ORS-CALL"], 2, "areas are OPENENV-ABOUT"),
         (["http://127.0.0.1:9", "--only", "ORS-NOTHING"], 2, "there is no such row; areas are ORS-BLOCK"),
         (["http://127.0.0.1:9", "--only", "ORS-SPLIT-010"], 2, "nobody but the author knows what a split is for"),
         (["no_such_file.py"], 2, "there is no such file"),

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+import sys
 from pathlib import Path
 
 import pytest
 
+import formulas
 from ors.cli.targets import load_targets
 from ors.conformance import check_server, rows_of
 from served import Served
@@ -17,9 +19,15 @@ NAMES = sorted(path.stem for path in EXAMPLES.glob("*.py") if "(Environment)" in
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_example_passes(name: str) -> None:
-    if name == "reasoning_gym" and importlib.util.find_spec("reasoning_gym") is None:
+def test_an_example_passes(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    if name in ("reasoning_gym", "anagrams") and importlib.util.find_spec("reasoning_gym") is None:
         pytest.skip("reasoning-gym is not installed: it needs a C compiler")
+    if name == "latex_ocr":
+        monkeypatch.setenv("LATEX_OCR", formulas.save(tmp_path))
+    # an example may be named as a package that an earlier test has loaded
+    for loaded in [other for other in sys.modules if other.partition(".")[0] == name]:
+        monkeypatch.delitem(sys.modules, loaded)
     classes = load_targets([str(EXAMPLES / f"{name}.py")])
     served = Served(classes)
     try:

@@ -8,13 +8,13 @@ import sys
 
 import pytest
 
-from ors.conformance import LEVELS, rows_of, sentences
-from ors.conformance.ors_rows import AREAS
+from ors.conformance import LEVELS, openenv_rows, ors_rows, rows_of, sentences
 from ors.conformance.table import DOCUMENTS
 
 from .texts import FILES, STATES, folder_of_texts, normal, units
 
-ROWS = rows_of("ors")
+AREAS = (*ors_rows.AREAS, *openenv_rows.AREAS)
+ROWS = (*rows_of("ors"), *rows_of("openenv"))
 BY_ID = {row.id: row for row in ROWS}
 IDS = [row.id for row in ROWS]
 TEXTS = ("data-types", "tasks-and-splits", "task-api")
@@ -32,17 +32,18 @@ def test_a_row_has_a_check_or_says_who_has_it(row) -> None:
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row.instead], ids=lambda row: row.id)
 def test_rows_that_are_named_elsewhere_are_there(row) -> None:
-    named = re.findall(r"ORS-[A-Z]+-\d{3}", row.instead)
+    named = re.findall(r"(?:ORS|OPENENV)-[A-Z]+-\d{3}", row.instead)
     assert set(named) <= set(IDS)
 
 
-@pytest.mark.parametrize("area", AREAS, ids=lambda area: area.name)
+@pytest.mark.parametrize("area", AREAS, ids=lambda area: f"{area.protocol}-{area.name}")
 def test_ids_of_an_area_count_from_one(area) -> None:
-    assert [row.id for row in area.rows] == [f"ORS-{area.name}-{n:03d}" for n in range(1, len(area.rows) + 1)]
+    counted = [f"{area.protocol}-{area.name}-{n:03d}" for n in range(1, len(area.rows) + 1)]
+    assert [row.id for row in area.rows] == counted
 
 
 def test_every_check_is_a_row() -> None:
-    modules = [module for name, module in sys.modules.items() if name.startswith("ors.conformance.ors_rows.")]
+    modules = [module for name, module in sys.modules.items() if re.match(r"ors\.conformance\.\w+_rows\.", name)]
     named = {
         function
         for module in modules

@@ -267,7 +267,7 @@ async def test_an_environment_of_steps_is_served_over_http(tmp_path: Path, host_
     try:
         transport = httpx.ASGITransport(application)  # type: ignore[arg-type]
         async with httpx.AsyncClient(transport=transport, base_url="http://test", timeout=30) as client:
-            assert (await client.get("/list_environments")).json() == ["corridor"]
+            assert (await client.get("/list_environments")).json() == ["Corridor"]
             listed = (await client.get("/corridor/tools")).json()["tools"]
             assert [(spec["name"], spec["input_schema"]) for spec in listed] == [("step", ACTION)]
             assert (await client.post("/num_tasks", json={"split": "test"})).json() == {"num_tasks": 10_000}

@@ -43,7 +43,8 @@ async def test_a_repeated_call_joins_the_first_and_later_gets_its_result() -> No
         assert await first == await second == await third == said({"x": [1, 2]}, reward=1.0)
         assert await t.call("slow", {"x": [1, 2]}, "mine") == said({"x": [1, 2]}, reward=1.0)
         assert stage.events.count("slow") == 1
-        assert t.session.stats[:3] == [1, 0, 1.0], "a repeat was counted"
+        tally = t.session.tally
+        assert (tally.calls, tally.failed, tally.reward) == (1, 0, 1.0), "a repeat was counted"
 
 
 async def test_an_id_belongs_to_one_tool_and_one_input() -> None:
@@ -130,7 +131,7 @@ async def test_after_the_end_nothing_is_called_and_nothing_paid() -> None:
             assert kind(await t.call(name)) == "episode_finished"
         assert stage.events == ["setup", "submit"]
         assert t.session.finished
-        assert t.session.stats[2] == 1.0
+        assert t.session.tally.reward == 1.0
 
 
 @pytest.mark.parametrize("marks", [{}, EXCLUSIVE])
@@ -153,7 +154,7 @@ async def test_calls_that_wait_when_the_episode_ends_never_run(marks: dict[str, 
         assert (await first).finished
         assert {kind(outcome) for outcome in await asyncio.gather(*waiting)} == {"episode_finished"}
         assert stage.events == ["setup", "submit"]
-        assert t.session.stats[2] == 1.0
+        assert t.session.tally.reward == 1.0
 
 
 async def test_a_call_that_overlaps_with_the_last_one_is_paid_nothing() -> None:
@@ -172,7 +173,7 @@ async def test_a_call_that_overlaps_with_the_last_one_is_paid_nothing() -> None:
         outcome = await overlapping
         assert (outcome.kind, outcome.ran) == ("episode_finished", "yes")
         assert await t.call("look", {}, "mine") == outcome, "the replay says something else"
-        assert t.session.stats[2] == 1.0
+        assert t.session.tally.reward == 1.0
 
 
 # Limits and the rest

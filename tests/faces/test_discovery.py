@@ -30,6 +30,12 @@ ENV_ROUTES = [
     ("GET", "/prompt"),
     ("GET", "/task_tools"),
     ("POST", "/call"),
+    ("POST", "/reset"),
+    ("POST", "/step"),
+    ("GET", "/state"),
+    ("GET", "/schema"),
+    ("GET", "/metadata"),
+    ("POST", "/mcp"),
 ]
 
 

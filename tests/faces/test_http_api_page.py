@@ -38,6 +38,7 @@ def test_every_route_is_named_and_no_other() -> None:
 
 def test_every_route_stands_under_its_heading() -> None:
     headings = {"Task API": "Tasks", "Sessions": "Sessions", "Environments": "Environments", "Server": "The server"}
+    headings["OpenEnv"] = "OpenEnv"
     parts = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", TEXT, re.MULTILINE | re.DOTALL))
     for path, methods in json.loads(static_document())["paths"].items():
         for method, operation in methods.items():
@@ -69,6 +70,8 @@ def test_every_capability_is_named() -> None:
 @pytest.mark.parametrize("block", blocks("json"))
 def test_examples_are_what_they_say(block: str) -> None:
     value = json.loads(block)
+    if "type" in value or "observation" in value:
+        return  # OpenEnv's, whose frames are tested where they are answered
     model = types.ToolCall if "name" in value else types.RunToolOutput if "ok" in value else types.CreateSession
     model.model_validate(value)
 

@@ -15,6 +15,7 @@ from typing import Any
 import httpx
 import pytest
 
+from ors.tasks import task_key
 from served import wait_until
 
 from .serving import TESTS, Process
@@ -62,6 +63,9 @@ def test_one_line_for_each_episode_as_json(tmp_path: Path, settings: dict[str, A
         expected = {"session": second.sid, "env": "slow", "task": None, "why": "deleted"}
         expected |= {"calls": 0, "failed": 0, "reward": None, "finished": False}
         assert expected.items() <= ended[1].items()
+        # the hash of {} in canonical form, and that of a task that is given by its place
+        assert ended[1]["task_key"] == "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a"
+        assert ended[0]["task_key"] == task_key({"number": 1})
         assert served.stop() == 0
         assert [line["level"] for line in records(served) if line["level"] != "info"] == []
     assert served.output_file.read_text() == ""

@@ -275,16 +275,16 @@ def test_added_parts_have_their_own_lifespan(notes: Notes) -> None:
 
 def test_web_sockets_are_refused_and_may_be_added(app: Any) -> None:
     client = TestClient(app)
-    with pytest.raises(WebSocketDisconnect), client.websocket_connect("/ws"):
+    with pytest.raises(WebSocketDisconnect), client.websocket_connect("/chat"):
         pass
 
-    @app.websocket("/ws")
+    @app.websocket("/chat")
     async def ws(socket: fastapi.WebSocket) -> None:
         await socket.accept()
         await socket.send_text("hello")
         await socket.close()
 
-    with client.websocket_connect("/ws") as socket:
+    with client.websocket_connect("/chat") as socket:
         assert socket.receive_text() == "hello"
 
 

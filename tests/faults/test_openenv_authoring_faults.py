@@ -130,8 +130,10 @@ def test_the_page_names_tests_that_exist() -> None:
         if re.match(r"\| [67]\.", line)
     ]
     assert len(rows) > 20 and all(len(row) == 4 for row in rows)
-    numbers = [row[0].strip("| ") for row in rows]
-    assert len(set(numbers)) == len(numbers)
+    # what is a fault of both sides is in both lists
+    for section in page.split("\n## "):
+        numbers = re.findall(r"^\| ([67]\.\d+) ", section, re.MULTILINE)
+        assert len(set(numbers)) == len(numbers)
     tests = {
         name
         for file in (ROOT / "tests").rglob("test_*.py")

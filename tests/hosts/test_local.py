@@ -19,6 +19,7 @@ from ors.core.secrets import Secrets, mask
 from ors.core.session import Session
 from ors.hosts.local import HostOptions, LocalHost
 from ors.runtime import RuntimeOptions
+from ors.tasks import task_key
 from served import until
 
 from .conftest import TRAINER, Player
@@ -79,7 +80,7 @@ async def test_a_repeat_joins_while_the_first_is_under_way_and_after(make: Any) 
     player = Player(host, "one")
     ref = TaskRef("train", 2)
     answers = await asyncio.gather(*(player.open(ref=ref, key="k") for _ in range(5)))
-    assert answers == [Opened("one", "workshop")] * 5
+    assert answers == [Opened("one", "workshop", task_key({"index": 2, "big": 10**4000 + 2}))] * 5
     assert (await host.status())["opened"] == 1
     assert await player.open(ref=ref, key="k") == answers[0]
     for key in (None, "other"):

@@ -14,6 +14,7 @@ import pytest
 from ors.core.failures import Failure
 from ors.core.ports import Document, Op, Opened, Principal, Start, StepOutcome, TaskQuery, TaskRef, ToolOutcome
 from ors.core.secrets import Secrets
+from ors.tasks import task_key
 from served import until
 
 from .conftest import TRAINER, Player
@@ -49,7 +50,9 @@ async def test_offerings(host: Any) -> None:
 
 
 async def test_an_episode(player: Player) -> None:
-    assert await player.open(ref=TaskRef("train", 3)) == Opened(player.sid, "workshop")
+    assert await player.open(ref=TaskRef("train", 3)) == Opened(
+        player.sid, "workshop", task_key({"index": 3, "big": 10**4000 + 3})
+    )
     prompt = await player.ask("prompt")
     assert json.loads(prompt.body)[0]["text"] == "task 3"
     assert "echo" in {spec["name"] for spec in json.loads((await player.ask("tools")).body)}
@@ -202,7 +205,7 @@ async def test_a_request_that_is_cut_off_lets_the_session_be(player: Player, tmp
     opening.cancel()
     with pytest.raises(asyncio.CancelledError):
         await opening
-    assert await player.open(task={"index": 7}, key="k") == Opened(player.sid, "workshop")
+    assert await player.open(task={"index": 7}, key="k") == Opened(player.sid, "workshop", task_key({"index": 7}))
     assert json.loads((await player.ask("prompt")).body)[0]["text"] == "task 7"
 
 

@@ -19,6 +19,7 @@ import pytest
 from ors import Server
 from ors.core.ports import Document, Opened, TaskRef
 from ors.hosts.threaded import ThreadedHost
+from ors.tasks import task_key
 from served import until
 
 from .conftest import Player, make_host
@@ -42,7 +43,9 @@ def threads() -> list[str]:
 
 def test_a_session_outlives_the_loops_that_use_it(host: Any) -> None:
     player = Player(host, "one")
-    assert asyncio.run(player.open(ref=TaskRef("train", 1))) == Opened("one", "workshop")
+    assert asyncio.run(player.open(ref=TaskRef("train", 1))) == Opened(
+        "one", "workshop", task_key({"index": 1, "big": 10**4000 + 1})
+    )
 
     async def add() -> str:
         return text(await player.call("add", number=1))

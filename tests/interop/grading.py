@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import re
 import socket
 import subprocess
 import sys
@@ -15,7 +16,8 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,22 +28,41 @@ from interop.peers import PINS, ROOT, clean_environ, peer_python
 from ors.conformance import Report, check_server, probe_source, rows_of
 from ors.conformance.table import DOCUMENTS
 
-SERVERS = {"ors-kit": "ors", "ors-sdk": "ors", "openreward": "openreward"}
-"""The servers, and the package for which each gets the probe."""
+
+@dataclass(frozen=True)
+class Graded:
+    """A server, what it speaks, and the package for which it gets the probe."""
+
+    protocol: str
+    probe: str
+    peer: str | None
+    environments: tuple[str, ...]
+
+
+_TWO = ("conformanceprobe", "conformancecounted")
+SERVERS = {
+    "ors-kit": Graded("ors", "ors", None, _TWO),
+    "ors-sdk": Graded("ors", "ors", "ors-sdk", _TWO),
+    "openreward": Graded("ors", "openreward", "openreward", _TWO),
+    "ors-kit, OpenEnv": Graded("openenv", "ors.openenv", None, _TWO[:1]),
+    "openenv": Graded("openenv", "openenv", "openenv", _TWO[:1]),
+}
+TITLES = {"ors": "The Open Reward Standard", "openenv": "OpenEnv"}
 GRADES = Path(__file__).with_name("grades.json")
 PAGE = ROOT / "docs" / "conformance.md"
 START_LIMIT_S = 90
 MARKS = {"pass": "yes", "fail": "**no**", "not applicable": "–"}
 LEADING = Path(__file__).with_name("conformance_page.md")
-ROWS = rows_of("ors")
+ROWS = {protocol: rows_of(protocol) for protocol in TITLES}
 
 
 @contextlib.contextmanager
 def served_probe(server: str, folder: Path) -> Iterator[str]:
     """The probe on one of the servers, in a process of its own; yields the address."""
-    program = folder / f"probe_for_{server.replace('-', '_')}.py"
-    program.write_text(probe_source(SERVERS[server]), "utf-8")
-    python = sys.executable if server == "ors-kit" else str(peer_python(server))
+    about = SERVERS[server]
+    program = folder / f"probe_for_{re.sub(r'[^a-z]+', '_', server.lower())}.py"
+    program.write_text(probe_source(about.probe), "utf-8")
+    python = sys.executable if about.peer is None else str(peer_python(about.peer))
     log = folder / f"{server}.log"
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
@@ -79,7 +100,10 @@ def graded(folder: Path) -> dict[str, Report]:
     """Run the check on every server, at the same time: most of it is waiting for a minute."""
 
     async def check_all(urls: dict[str, str]) -> list[Report]:
-        return await asyncio.gather(*(check_server(url, ROWS, timeout_s=30, patient=True) for url in urls.values()))
+        return await asyncio.gather(*(check(url, SERVERS[server].protocol) for server, url in urls.items()))
+
+    def check(url: str, protocol: str) -> Coroutine[Any, Any, Report]:
+        return check_server(url, ROWS[protocol], protocol=protocol, timeout_s=30, patient=True)
 
     with contextlib.ExitStack() as stack:
         urls = {server: stack.enter_context(served_probe(server, folder)) for server in SERVERS}
@@ -106,7 +130,7 @@ def record() -> None:
         came = found(report)
         why = kept.get(server, {}).get("why", {})
         kept[server] = {
-            "version": PINS.get(server),
+            "version": PINS.get(SERVERS[server].peer or ""),
             "found": came,
             "why": {id: why.get(id, "") for id, what in came.items() if what.startswith("fail")},
         }
@@ -129,21 +153,27 @@ def page() -> str:
         "| Server | rows that pass | must | should |",
         "| --- | --- | --- | --- |",
     ]
-    checked = [row for row in ROWS if row.check]
     for server, name in names.items():
         came = kept[server]["found"]
+        checked = [row for row in ROWS[SERVERS[server].protocol] if row.check]
         fails = {
             level: sum(came.get(row.id, "").startswith("fail") for row in checked if row.level == level)
             for level in ("must", "should")
         }
         passed = len(checked) - len(came)
         lines.append(f"| {name} | {passed} of {len(checked)} | {_fail(fails['must'])} | {_fail(fails['should'])} |")
-    for area in dict.fromkeys(row.area for row in ROWS):
-        lines += ["", f"### {area}", "", f"| Row | Level | What is asked | Source | {' | '.join(names.values())} |"]
-        lines.append("| --- | --- | --- | --- |" + " --- |" * len(names))
-        for row in ROWS:
-            if row.area == area and row.check:
-                marks = [MARKS[kept[server]["found"].get(row.id, "pass").partition(":")[0]] for server in SERVERS]
+    for protocol, rows in ROWS.items():
+        lines += ["", f"## {TITLES[protocol]}"]
+        told = [server for server, about in SERVERS.items() if about.protocol == protocol]
+        for area in dict.fromkeys(row.area for row in rows):
+            shown = [row for row in rows if row.area == area and row.check]
+            if not shown:
+                continue
+            columns = " | ".join(names[server] for server in told)
+            lines += ["", f"### {protocol.upper()}-{area}", "", f"| Row | Level | What is asked | Source | {columns} |"]
+            lines.append("| --- | --- | --- | --- |" + " --- |" * len(told))
+            for row in shown:
+                marks = [MARKS[kept[server]["found"].get(row.id, "pass").partition(":")[0]] for server in told]
                 probed = " (probe)" if row.probe else ""
                 source = f"{SHORT[row.document]}, {row.section}"
                 lines.append(
@@ -155,7 +185,7 @@ def page() -> str:
             lines.append(f"| {name} | {id} | {cell(kept[server]['found'][id].removeprefix('fail: '))} | {cell(why)} |")
     lines += ["", "## What no request can show", "", "| Row | Whom it binds | What is asked | Who checks it |"]
     lines.append("| --- | --- | --- | --- |")
-    for row in ROWS:
+    for row in (row for rows in ROWS.values() for row in rows):
         if row.instead:
             lines.append(f"| {row.id} | {row.subject}, {row.level} | {cell(row.text)} | {cell(row.instead)} |")
     lines += ["", "## Sources", "", "| Short | Document |", "| --- | --- |"]
@@ -167,6 +197,7 @@ SHORT = {
     "data-types": "Data Types",
     "tasks-and-splits": "Tasks & Splits",
     "task-api": "Task API",
+    "openenv": "OpenEnv",
     "clients": "Clients",
     "events": "SSE",
     "json": "JSON",

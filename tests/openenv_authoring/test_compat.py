@@ -37,7 +37,13 @@ def test_the_names_are_ours_under_the_other_paths() -> None:
         from openenv.core.env_client import EnvClient as Client, StepResult
         from openenv.core.client_types import StepResult as R
         from openenv.core.generic_client import GenericAction, GenericEnvClient
-        from openenv.core.mcp_client import MCPToolClient
+        from openenv import AutoAction, AutoEnv
+        from openenv.auto import AutoEnv as ByName
+        from openenv.auto.auto_action import AutoAction as ActionByName
+        from openenv.core.containers.runtime import ContainerProvider, LocalProcessProvider
+        from openenv.core.containers.runtime.providers import DockerSwarmProvider, LocalDockerProvider, RuntimeProvider
+        from openenv.core.containers.runtime.uv_provider import UVProvider
+        from openenv.core.mcp_client import GenericMCPObservation, MCPClientBase, MCPToolClient
         from openenv.core.rubrics import Rubric, LLMJudge
         from openenv.core.rubrics.base import Rubric as B
         from openenv.core.rubrics.trajectory import ExponentialDiscountingTrajectoryRubric
@@ -48,6 +54,8 @@ def test_the_names_are_ours_under_the_other_paths() -> None:
         assert A is Action is ours.Action and O is Observation is ours.Observation and S is State is ours.State
         assert C is CallToolAction is ours.CallToolAction and B is Rubric is ours.Rubric
         assert Client is EnvClient is ours.EnvClient and R is StepResult is ours.StepResult
+        assert ByName is AutoEnv is ours.AutoEnv and ActionByName is AutoAction is ours.AutoAction
+        assert (LocalDockerProvider, UVProvider) == (ours.LocalDockerProvider, ours.UVProvider)
         assert load_environment_metadata is ours.load_environment_metadata
     """)
 

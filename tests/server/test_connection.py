@@ -179,7 +179,6 @@ async def test_answers_are_uvicorns(path: str, method: str) -> None:
         request("/unread", b"abc", b"Expect: 100-continue") + LAST,
         request("/", b"", b"transfer-encoding: chunked") + b"3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n" + LAST,
         request("/", b"", b"transfer-encoding: chunked") + b"zz\r\n",
-        request("/", b"", b"upgrade: websocket", b"connection: upgrade", method="GET"),
         request("/", b"", b"upgrade: h2c", b"connection: upgrade", method="GET"),
         request("/", BIG) + LAST,
         request("/unread", BIG) + LAST,
@@ -196,6 +195,23 @@ async def test_answers_are_uvicorns(path: str, method: str) -> None:
 async def test_requests_of_every_kind(sent: bytes) -> None:
     theirs, ours = await both([sent])
     assert ours == theirs
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        (b"upgrade: websocket",),
+        (b"upgrade: websocket", b"sec-websocket-version: 13"),
+        (b"upgrade: websocket", b"sec-websocket-version: 8", b"sec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA=="),
+        (b"upgrade: websocket", b"sec-websocket-version: 13", b"sec-websocket-key: AAAA"),
+    ],
+)
+async def test_what_asks_for_a_websocket_as_nobody_should_is_told_the_version(headers: tuple[bytes, ...]) -> None:
+    async with serving(Connection) as (port, state):
+        answer = await told(port, [request("/", b"", b"connection: upgrade", *headers, method="GET")])
+        assert answer.startswith(b"HTTP/1.1 400 ")
+        assert b"sec-websocket-version: 13\r\n" in answer
+        assert not state.connections
 
 
 @settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])

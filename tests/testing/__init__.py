@@ -1,0 +1,1 @@
+"""What authors call in their tests."""

@@ -1,4 +1,7 @@
-"""Faulty environments: each breaks one rule at the line that is marked with `# FAULT rule`."""
+"""A healthy environment, and what authors do wrong: one class for each fault, derived from the healthy one.
+
+RULE is the rule that finds it and METHOD the method that is named, WORDS a part of what is said.
+"""
 
 from __future__ import annotations
 
@@ -10,624 +13,592 @@ import subprocess
 import sys
 import threading
 import time
-from typing import Annotated, Any, ClassVar
+from time import sleep as nap
+from typing import Any, ClassVar
 
-from pydantic import Field
+from pydantic import BaseModel, Field
 
-from ors import ListToolsOutput, TextBlock, ToolOutput, ToolSpec, terminal, tool
-from ors.openenv import State
+from ors import Environment, ListToolsOutput, TextBlock, ToolError, ToolOutput, ToolSpec, tool
 
-from .healthy import SIZES, Healthy, Move, Seen, Walk
-
-logger = logging.getLogger("faults")
+TASKS = [{"question": f"What is {n} + 1000?", "answer": str(n + 1000)} for n in range(30)]
 
 
-def said(text: str, **options: Any) -> ToolOutput:
-    return ToolOutput(blocks=[TextBlock(text=text)], **options)
+class Healthy(Environment):
+    """Asks for a sum."""
 
+    RULE: ClassVar[str] = ""
+    METHOD: ClassVar[str] = ""
+    WORDS: ClassVar[str] = ""
 
-# The class
+    def __init__(self, task_spec: Any = {}, secrets: dict[str, str] = {}) -> None:
+        super().__init__(task_spec, secrets)
+        self.secrets = secrets
+        self.tries: list[str] = []
 
-
-class Yielding(Healthy):
-    @tool
-    def count(self) -> Any:  # FAULT class-served
-        """Count."""
-        yield said("1")
-
-
-class Named(Healthy):
     @classmethod
-    def name(cls) -> str:  # FAULT class-name
-        return "my env/2"
+    def list_splits(cls) -> Any:
+        return ["train", "test"]
 
-
-class Route(Healthy):
     @classmethod
-    def name(cls) -> str:  # FAULT class-name
-        return "Metrics"
+    def num_tasks(cls, split: str) -> Any:
+        return 30
 
+    @classmethod
+    def get_task(cls, split: str, index: int) -> Any:
+        if not 0 <= index < 30:
+            raise IndexError(f"index {index} is not below 30")
+        return dict(TASKS[index])
 
-class SharedList(Healthy):
-    history: ClassVar[list[int]] = []  # FAULT class-apart
-
-    def setup(self) -> None:
-        super().setup()
-        self.history.clear()
-
-    @tool
-    def remember(self) -> ToolOutput:
-        """Remember the number."""
-        self.history.append(self.number)
-        return said(f"{self.history}")
-
-
-CURRENT = {"number": 0}  # FAULT class-apart SharedGlobal.look
-
-
-class SharedGlobal(Healthy):
-    def setup(self) -> None:
-        super().setup()
-        CURRENT["number"] = self.task_spec["number"]
+    def get_prompt(self) -> Any:
+        return [TextBlock(text=self.task_spec["question"])]
 
     @tool
-    def look(self) -> ToolOutput:
-        """Look."""
-        return said(f"{CURRENT['number']}")
+    async def hint(self) -> ToolOutput:
+        """Ask for a hint."""
+        return ToolOutput(blocks=[TextBlock(text="Count on.")])
+
+    @tool
+    def submit(self, answer: str) -> ToolOutput:
+        """Submit the answer.
+
+        Args:
+            answer: The sum.
+        """
+        self.tries.append(answer)
+        right = answer == self.task_spec["answer"]
+        return ToolOutput(blocks=[TextBlock(text=f"try {len(self.tries)}")], reward=float(right), finished=right)
+
+
+class Listing(Healthy):
+    """The same with all tasks in a list."""
+
+    num_tasks = vars(Environment)["num_tasks"]
+    get_task = vars(Environment)["get_task"]
+
+    @classmethod
+    def list_tasks(cls, split: str) -> Any:
+        return [dict(task) for task in TASKS]
 
 
 # Splits and tasks
 
 
-class NoSplits(Healthy):
+class SplitsRaise(Healthy):
+    RULE, METHOD, WORDS = "splits", "list_splits", "FileNotFoundError"
+
     @classmethod
-    def list_splits(cls) -> Any:  # FAULT split-list
-        return []
+    def list_splits(cls) -> Any:
+        return open("no-such-file").read().split()
 
 
 class SplitTwice(Healthy):
+    RULE, METHOD, WORDS = "splits", "list_splits", "twice"
+
     @classmethod
-    def list_splits(cls) -> Any:  # FAULT split-list
+    def list_splits(cls) -> Any:
         return ["train", "train"]
 
 
-class Overlapping(Healthy):
+class SplitsOfNumbers(Healthy):
+    RULE, METHOD, WORDS = "splits", "list_splits", "no list of splits"
+
     @classmethod
-    def get_task(cls, split: str, index: int) -> Any:  # FAULT split-overlap
-        if index not in range(SIZES[split]):
-            raise IndexError(index)
-        return {"number": 1000 + index}
+    def list_splits(cls) -> Any:
+        return [1, 2]
 
 
-class NeedsAnInstance(Healthy):
-    def num_tasks(self, split: str) -> Any:  # FAULT task-fresh
-        return SIZES[split]
+class NoSplits(Healthy):
+    RULE, METHOD = "splits-none", "list_splits"
+
+    @classmethod
+    def list_splits(cls) -> Any:
+        return []
 
 
-class Failing(Healthy):
+class SplitsChange(Healthy):
+    RULE, METHOD = "tasks-repeat", "list_splits"
+    asked = 0
+
+    @classmethod
+    def list_splits(cls) -> Any:
+        SplitsChange.asked += 1
+        return ["train", f"split-{SplitsChange.asked}"]
+
+
+class NoTasks(Healthy):
+    RULE, METHOD = "tasks-none", ""
+    get_task = vars(Environment)["get_task"]
+
+
+class CountTooHigh(Healthy):
+    RULE, METHOD, WORDS = "index", "get_task", "which has 40 tasks"
+
     @classmethod
     def num_tasks(cls, split: str) -> Any:
-        return {"train": 30}[split]  # FAULT task-fails
+        return 40
 
 
-class Drawn(Healthy):
+class CountTooLow(Listing):
+    RULE, METHOD, WORDS = "count", "num_tasks", "lists 30"
+
     @classmethod
-    def get_task(cls, split: str, index: int) -> Any:  # FAULT task-same
-        if index not in range(SIZES[split]):
+    def num_tasks(cls, split: str) -> Any:
+        return 20
+
+
+class CountIsText(Healthy):
+    RULE, METHOD, WORDS = "count", "num_tasks", "'30'"
+
+    @classmethod
+    def num_tasks(cls, split: str) -> Any:
+        return "30"
+
+
+class NegativeIndex(Healthy):
+    RULE, METHOD, WORDS = "index-end", "get_task", "index -1"
+
+    @classmethod
+    def get_task(cls, split: str, index: int) -> Any:
+        return dict(TASKS[index])
+
+
+class IndexIsKeyError(Healthy):
+    RULE, METHOD, WORDS = "index-end", "get_task", "KeyError"
+
+    @classmethod
+    def get_task(cls, split: str, index: int) -> Any:
+        return dict(dict(enumerate(TASKS))[index])
+
+
+class IndexWraps(Healthy):
+    RULE, METHOD, WORDS = "index-end", "get_task", "gives a task"
+
+    @classmethod
+    def get_task(cls, split: str, index: int) -> Any:
+        return dict(TASKS[index % 30])
+
+
+class TasksDrawn(Healthy):
+    RULE, METHOD = "tasks-repeat", "get_task"
+
+    @classmethod
+    def get_task(cls, split: str, index: int) -> Any:
+        if not 0 <= index < 30:
             raise IndexError(index)
-        return {"split": split, "number": random.SystemRandom().randrange(10**9)}
+        return {"question": "?", "answer": str(random.random())}
 
 
-class Consumed(Healthy):
-    stream: ClassVar[Any] = iter(range(10**9))
-
-    @classmethod
-    def get_task(cls, split: str, index: int) -> Any:  # FAULT task-same
-        if index not in range(SIZES[split]):
-            raise IndexError(index)
-        return {"split": split, "number": next(cls.stream)}
-
-
-class Changing(Healthy):
-    def setup(self) -> Any:  # FAULT task-kept
-        super().setup()
-        self.task_spec.pop("number")
-
-
-class Flattering(Healthy):
-    @classmethod
-    def num_tasks(cls, split: str) -> Any:  # FAULT task-count
-        return 10 * SIZES[split]
-
-
-class TooFew(Healthy):
-    @classmethod
-    def num_tasks(cls, split: str) -> Any:  # FAULT task-count
-        return 3
+class ListShuffled(Listing):
+    RULE, METHOD = "tasks-repeat", "list_tasks"
 
     @classmethod
     def list_tasks(cls, split: str) -> Any:
-        return [cls.get_task(split, index) for index in range(SIZES[split])]
+        return random.sample(TASKS, len(TASKS))
 
 
-class NoNumber(Healthy):
-    @classmethod
-    def num_tasks(cls, split: str) -> Any:  # FAULT task-count
-        return f"{SIZES[split]}"
+class OrderDiffers(Listing):
+    RULE, METHOD = "order", "get_task"
 
-
-class Hole(Healthy):
     @classmethod
     def get_task(cls, split: str, index: int) -> Any:
-        if index == 3:
-            raise KeyError("row 3")  # FAULT task-index
-        return super().get_task(split, index)
+        if not 0 <= index < 30:
+            raise IndexError(index)
+        return dict(TASKS[29 - index])
 
 
-class Disagreeing(Healthy):
+class RangeIsInclusive(Healthy):
+    RULE, METHOD = "count", "get_task_range"
+
+    @classmethod
+    def get_task_range(cls, split: str, start: int | None = None, stop: int | None = None) -> Any:
+        return [dict(task) for task in TASKS[start : stop + 1 if stop is not None else None]]
+
+
+class OrderOfHashes(Listing):
+    RULE, METHOD = "order-process", "list_tasks"
+
     @classmethod
     def list_tasks(cls, split: str) -> Any:
-        return [{"split": split, "number": 1000 + index} for index in range(SIZES[split])]
-
-    @classmethod
-    def get_task(cls, split: str, index: int) -> Any:  # FAULT task-agree
-        if index not in range(SIZES[split]):
-            raise IndexError(index)
-        return {"split": split, "number": 1001 + index}
+        return [{"question": word, "answer": word.upper()} for word in {f"word-{n}" for n in range(30)}]
 
 
-class KeyErrorAtTheEnd(Healthy):
+class TaskIsText(Healthy):
+    RULE, METHOD, WORDS = "task-json", "get_task", "str"
+
     @classmethod
     def get_task(cls, split: str, index: int) -> Any:
-        tasks = {i: {"split": split, "number": 1000 + i} for i in range(SIZES[split])}
-        return tasks[index]  # FAULT task-end
+        if not 0 <= index < 30:
+            raise IndexError(index)
+        return f"task {index}"
 
 
-class NoEnd(Healthy):
+class TaskHoldsAnObject(Healthy):
+    RULE, METHOD, WORDS = "task-json", "get_task", "no JSON"
+
     @classmethod
-    def get_task(cls, split: str, index: int) -> Any:  # FAULT task-end
-        return {"split": split, "number": 1000 + index}
+    def get_task(cls, split: str, index: int) -> Any:
+        return {**super().get_task(split, index), "lock": threading.Lock}
 
 
-class WrongRange(Healthy):
+class TaskHoldsNaN(Healthy):
+    RULE, METHOD, WORDS = "task-json", "get_task", "no JSON"
+
     @classmethod
-    def get_task_range(cls, split: str, start: int | None = None, stop: int | None = None) -> Any:  # FAULT task-range
-        return [cls.get_task(split, index) for index in range(start or 0, min((stop or 10**6) + 1, SIZES[split]))]
-
-
-class NoJSON(Healthy):
-    @classmethod
-    def get_task(cls, split: str, index: int) -> Any:  # FAULT task-json
-        return {**super().get_task(split, index), "check": lambda answer: answer == 1}
-
-
-class NotANumber(Healthy):
-    @classmethod
-    def get_task(cls, split: str, index: int) -> Any:  # FAULT task-json
+    def get_task(cls, split: str, index: int) -> Any:
         return {**super().get_task(split, index), "weight": float("nan")}
 
 
-class NumberedKeys(Healthy):
-    @classmethod
-    def get_task(cls, split: str, index: int) -> Any:  # FAULT task-round-trip
-        return {**super().get_task(split, index), "moves": {1: "up", 2: "down"}}
-
-
-class Sets(Healthy):
-    @classmethod
-    def get_task(cls, split: str, index: int) -> Any:  # FAULT task-round-trip
-        return {**super().get_task(split, index), "allowed": {"left", "right"}}
-
-
-class Hashed(Healthy):
-    WORDS: ClassVar[Any] = list({f"word{number}" for number in range(1000)})
+class KeysAreNumbers(Healthy):
+    RULE, METHOD = "task-round-trip", "get_task"
 
     @classmethod
-    def get_task(cls, split: str, index: int) -> Any:  # FAULT task-order
-        return {**super().get_task(split, index), "word": cls.WORDS[index]}
+    def get_task(cls, split: str, index: int) -> Any:
+        return {**super().get_task(split, index), "board": {1: "x"}}
 
 
-# The prompt
+class TaskChanges(Listing):
+    RULE, METHOD = "tasks-changed", ""
+    KEPT: ClassVar[list[dict[str, Any]]] = [{**task, "left": [1, 2, 3]} for task in TASKS]
+
+    @classmethod
+    def list_tasks(cls, split: str) -> Any:
+        return cls.KEPT
+
+    def setup(self) -> None:
+        self.KEPT[0]["left"].append(0)
 
 
-class PromptFails(Healthy):
+# Episodes
+
+
+class OwnConstructor(Healthy):
+    RULE, METHOD, WORDS = "constructor", "__init__", "TypeError"
+
+    def __init__(self, spec: Any) -> None:
+        super().__init__(spec)
+
+
+class SetupFails(Healthy):
+    RULE, METHOD, WORDS = "setup", "setup", "KeyError"
+
+    def setup(self) -> None:
+        self.board = self.task_spec["board"]
+
+
+class PromptIsNone(Healthy):
+    RULE, METHOD = "prompt", "get_prompt"
+
     def get_prompt(self) -> Any:
-        return [TextBlock(text=self.question)]  # FAULT prompt-fails
+        return None
 
 
-class PromptIsADict(Healthy):
-    def get_prompt(self) -> Any:  # FAULT prompt-fails
-        return {"role": "user", "content": "Double it."}
+class PromptRaises(Healthy):
+    RULE, METHOD, WORDS = "prompt", "get_prompt", "AttributeError"
+
+    def get_prompt(self) -> Any:
+        return self.board
 
 
 class PromptEmpty(Healthy):
-    def get_prompt(self) -> Any:  # FAULT prompt-empty
-        return [TextBlock(text="  ")]
+    RULE, METHOD = "prompt-empty", "get_prompt"
+
+    def get_prompt(self) -> Any:
+        return "  "
 
 
-class Answered(Healthy):
-    @classmethod
-    def get_task(cls, split: str, index: int) -> Any:
-        return {**super().get_task(split, index), "answer": 2 * (1000 + index)}
+class PromptDrawn(Healthy):
+    RULE, METHOD = "prompt-repeat", "get_prompt"
 
-    def get_prompt(self) -> Any:  # FAULT prompt-answer
-        return f"Double {self.number}. Task: {self.task_spec}"
+    def get_prompt(self) -> Any:
+        return f"{self.task_spec['question']} Hint: {random.random()}"
 
 
-class Rolled(Healthy):
-    def get_prompt(self) -> Any:  # FAULT prompt-same
-        return f"Double {self.number}. Dice: {random.SystemRandom().randrange(10**9)}."
+class AnswerInPrompt(Healthy):
+    RULE, METHOD, WORDS = "prompt-answer", "get_prompt", "'answer'"
+
+    def get_prompt(self) -> Any:
+        return f"{self.task_spec['question']} It is one of 1, {self.task_spec['answer']}, 3."
 
 
-# The tools
+class TeardownNeedsMore(Healthy):
+    RULE, METHOD, WORDS = "teardown", "teardown", "AttributeError"
+
+    async def teardown(self) -> None:
+        self.connection.close()
 
 
-class Silent(Healthy):
+class ThreadLeft(Healthy):
+    RULE, METHOD, WORDS = "leak-threads", "teardown", "left-behind"
+
+    def setup(self) -> None:
+        threading.Thread(target=time.sleep, args=(3,), name="left-behind", daemon=True).start()
+
+
+class FileLeft(Healthy):
+    RULE, METHOD, WORDS = "leak-files", "teardown", "socket"
+    KEPT: ClassVar[Any] = ()
+
+    def setup(self) -> None:
+        FileLeft.KEPT = (*FileLeft.KEPT, socket.socket())
+
+
+class ProcessLeft(Healthy):
+    RULE, METHOD, WORDS = "leak-processes", "teardown", ""
+    KEPT: ClassVar[Any] = ()
+
+    def setup(self) -> None:
+        command = [sys.executable, "-S", "-c", "import time; time.sleep(3)"]
+        ProcessLeft.KEPT = (*ProcessLeft.KEPT, subprocess.Popen(command, stdin=subprocess.DEVNULL))
+
+
+class StateOnTheClass(Healthy):
+    RULE, METHOD, WORDS = "shared-state", "moves", "'moves'"
+    moves: ClassVar[list[str]] = []
+
     @tool
-    def wait(self) -> ToolOutput:  # FAULT tool-docstring
-        return said("waited")
+    def move(self, to: str) -> ToolOutput:
+        """Move.
+
+        Args:
+            to: Where.
+        """
+        self.moves.append(to)
+        return ToolOutput(blocks=[TextBlock(text=f"{len(self.moves)} moves")])
 
 
-class Undescribed(Healthy):
+class StateInTheModule(Healthy):
+    RULE, METHOD = "shared-state", ""
+
+    def setup(self) -> None:
+        CURRENT["question"] = self.task_spec["question"]
+
     @tool
-    def guess(self, number: int) -> ToolOutput:  # FAULT tool-parameters
+    def look(self) -> ToolOutput:
+        """Look."""
+        return ToolOutput(blocks=[TextBlock(text=CURRENT["question"])])
+
+
+CURRENT: dict[str, str] = {}
+
+
+class SecretInPrompt(Healthy):
+    RULE, METHOD, WORDS = "secret-prompt", "get_prompt", "'token'"
+
+    def get_prompt(self) -> Any:
+        return f"{self.task_spec['question']} Your token is {self.secrets.get('token', 'missing')}"
+
+
+class SecretInOutput(Healthy):
+    RULE, METHOD, WORDS = "secret-output", "", "'api_key'"
+
+    @tool
+    def call(self) -> ToolOutput:
+        """Call somebody."""
+        return ToolOutput(blocks=[TextBlock(text=f"401 for key {self.secrets.get('api_key')}")])
+
+
+class SecretInLog(Healthy):
+    RULE, METHOD, WORDS = "secret-log", "", "'api_key'"
+
+    def setup(self) -> None:
+        logging.getLogger("mine").debug("opened with %s", self.secrets.get("api_key"))
+
+
+# Tools
+
+
+class ToolCannotBe(Healthy):
+    RULE, METHOD = "tools", "guess"
+
+    @tool
+    def guess(self, *words: str) -> ToolOutput:
         """Guess."""
-        return said(f"{number}")
-
-
-class Accented(Healthy):
-    @tool
-    def prüfe(self) -> ToolOutput:  # FAULT tool-name
-        """Check."""
-        return said("checked")
-
-
-class BadSchema(Healthy):
-    @classmethod
-    def list_tools(cls) -> Any:  # FAULT tool-schema
-        listed = super().list_tools().tools
-        schema = {"type": "object", "properties": {"number": {"type": "integral"}}}
-        return ListToolsOutput(tools=[*listed[:1], ToolSpec(name="submit", description="x", input_schema=schema)])
-
-
-Colour = Annotated[str, Field(alias="the colour!", description="Which.")]
-
-
-class Unsayable(Healthy):
-    @tool
-    def paint(self, colour: Colour) -> ToolOutput:  # FAULT tool-formats
-        """Paint.
-
-        Args:
-            colour: Which.
-        """
-        return said(colour)
-
-
-class Unlisted(Healthy):
-    def list_task_tools(self) -> Any:  # FAULT tool-listed
-        return ListToolsOutput(tools=[ToolSpec(name="fly", description="Fly.", input_schema=None)])
-
-
-class Raising(Healthy):
-    @tool
-    def open_door(self, name: str) -> ToolOutput:
-        """Open a door.
-
-        Args:
-            name: Of the door.
-        """
-        return said({"red": "opened"}[name])  # FAULT tool-raises
-
-
-class ReturnsText(Healthy):
-    @tool
-    def wait(self) -> Any:  # FAULT tool-output
-        """Wait."""
-        return "waited"
-
-
-class NoJSONMetadata(Healthy):
-    @tool
-    def wait(self) -> Any:  # FAULT tool-output
-        """Wait."""
-        return said("waited", metadata={"by": {1, object()}})
-
-
-class NoBlocks(Healthy):
-    @tool
-    def wait(self) -> ToolOutput:  # FAULT tool-blocks
-        """Wait."""
         return ToolOutput(blocks=[])
 
 
-class NaNReward(Healthy):
+class NoTools(Environment):
+    """Has a prompt and nothing else."""
+
+    RULE, METHOD, WORDS = "tools-none", "", "@tool"
+    list_splits = vars(Healthy)["list_splits"]
+    num_tasks = vars(Healthy)["num_tasks"]
+    get_task = vars(Healthy)["get_task"]
+    get_prompt = Healthy.get_prompt
+
+
+class NoDocstring(Healthy):
+    RULE, METHOD = "tool-doc", "skip"
+
     @tool
-    def wait(self) -> ToolOutput:  # FAULT tool-reward
-        """Wait."""
-        return said("waited", reward=float("nan"))
+    def skip(self) -> ToolOutput:
+        return ToolOutput(blocks=[TextBlock(text="skipped")])
 
 
-class FinalWithoutATool(Healthy):
+class NothingSaid(Healthy):
+    RULE, METHOD, WORDS = "parameter-doc", "go", "'steps'"
+
+    @tool
+    def go(self, steps: int) -> ToolOutput:
+        """Go."""
+        return ToolOutput(blocks=[TextBlock(text="gone")])
+
+
+class Odd(BaseModel):
+    """A parameter whose schema is none."""
+
+    word: str = Field(description="A word.", json_schema_extra={"type": "word"})
+
+
+class BadSchema(Healthy):
+    RULE, METHOD = "tool-schema", "say"
+
+    @tool
+    def say(self, params: Odd) -> ToolOutput:
+        """Say a word."""
+        return ToolOutput(blocks=[TextBlock(text=params.word)])
+
+
+class ReturnsText(Healthy):
+    RULE, METHOD, WORDS = "tool-output", "read", "str"
+
+    @tool
+    def read(self) -> Any:
+        """Read."""
+        return "text"
+
+
+class BlocksOfText(Healthy):
+    RULE, METHOD, WORDS = "tool-output", "read", "blocks[0]"
+
+    @tool
+    def read(self) -> ToolOutput:
+        """Read."""
+        return ToolOutput.model_construct(blocks=["text"], metadata=None, reward=None, finished=False)
+
+
+class RewardNaN(Healthy):
+    RULE, METHOD, WORDS = "reward", "grade", "nan"
+
+    @tool
+    def grade(self) -> ToolOutput:
+        """Grade."""
+        output = ToolOutput(blocks=[TextBlock(text="graded")])
+        output.reward = float("inf") - float("inf")
+        return output
+
+
+class ToolRaises(Healthy):
+    RULE, METHOD, WORDS = "tool-raises", "divide", "ZeroDivisionError"
+
+    @tool
+    def divide(self, by: int = 0) -> ToolOutput:
+        """Divide.
+
+        Args:
+            by: The divisor.
+        """
+        return ToolOutput(blocks=[TextBlock(text=str(1 // (by * 0)))])
+
+
+class FinalWithoutTerminal(Healthy):
+    RULE, METHOD = "terminal", "is_assistant_message_final"
+
     @classmethod
-    def is_assistant_message_final(cls) -> bool:  # FAULT tool-terminal
+    def is_assistant_message_final(cls) -> bool:
         return True
 
 
-class TerminalListed(Healthy):
-    @terminal
-    @tool
-    def say(self, text: str) -> ToolOutput:
-        """Say the last word.
+class TaskToolMissing(Healthy):
+    RULE, METHOD, WORDS = "task-tools", "list_task_tools", "'fly'"
 
-        Args:
-            text: The word.
-        """
-        return said(text, finished=True)
-
-    @classmethod
-    def list_tools(cls) -> Any:  # FAULT tool-terminal
-        spec = ToolSpec(name="say", description="Say.", input_schema=None)
-        return ListToolsOutput(tools=[*super().list_tools().tools, spec])
+    def list_task_tools(self) -> Any:
+        return ListToolsOutput(tools=[ToolSpec(name="fly", description="Fly.", input_schema=None)])
 
 
-# The episode
+class Sleeps(Healthy):
+    RULE, METHOD, WORDS = "blocking", "faults.py, in wait", "time.sleep()"
 
-
-class WillNotOpen(Healthy):
-    def setup(self) -> None:
-        super().setup()
-        self.level = self.task_spec["level"]  # FAULT episode-opens
-
-
-class TeardownFails(Healthy):
-    def teardown(self) -> None:
-        self.browser.close()  # FAULT episode-teardown
-
-
-class LeavesThreads(Healthy):
-    def setup(self) -> None:
-        super().setup()
-        self.over = threading.Event()
-        threading.Thread(target=self.over.wait, args=(30,), name="watcher", daemon=True).start()
-
-    def teardown(self) -> None:  # FAULT episode-leaks
-        self.tried = []
-
-
-class LeavesFiles(Healthy):
-    opened: ClassVar[dict[int, Any]] = {}
-
-    def setup(self) -> None:  # FAULT episode-leaks
-        super().setup()
-        self.opened[len(self.opened)] = open(__file__)  # noqa: SIM115
-
-
-class LeavesProcesses(Healthy):
-    def setup(self) -> None:  # FAULT episode-leaks
-        super().setup()
-        LEFT.append(subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE))
-
-
-LEFT: Any = [object()]
-
-
-class LeavesTasks(Healthy):
-    async def setup(self) -> None:  # FAULT episode-leaks
-        super().setup()
-        self.pings = asyncio.create_task(asyncio.sleep(60), name="pings")
-
-
-class Hanging(Healthy):
-    @tool
-    def wait(self) -> ToolOutput:
-        """Wait."""
-        threading.Event().wait(GIVEN_UP_S)  # FAULT episode-hangs
-        return said("waited")
-
-
-GIVEN_UP_S = 20.0
-
-
-# Asynchronous code
-
-
-class Sleeping(Healthy):
     @tool
     async def wait(self) -> ToolOutput:
         """Wait."""
-        time.sleep(0.001)  # FAULT async-blocking
-        return said("waited")
+        time.sleep(0.001)
+        return ToolOutput(blocks=[TextBlock(text="waited")])
 
 
-class Running(Healthy):
+class SleepsByItsOwnName(Healthy):
+    RULE, METHOD, WORDS = "blocking", "faults.py, in wait", "time.sleep()"
+
+    @tool
+    async def wait(self) -> ToolOutput:
+        """Wait."""
+        nap(0.001)
+        return ToolOutput(blocks=[TextBlock(text="waited")])
+
+
+class AsksASocket(Healthy):
+    RULE, METHOD, WORDS = "blocking", "faults.py, in ask", "a socket's"
+
+    @tool
+    async def ask(self) -> ToolOutput:
+        """Ask."""
+        one, other = socket.socketpair()
+        with one, other:
+            one.sendall(b"hello")
+            return ToolOutput(blocks=[TextBlock(text=other.recv(5).decode())])
+
+
+class RunsAProgram(Healthy):
+    RULE, METHOD, WORDS = "blocking", "faults.py, in run", "blocks"
+
+    @tool
+    async def run(self) -> ToolOutput:
+        """Run a program."""
+        subprocess.run([sys.executable, "-S", "-c", ""], check=True)
+        return ToolOutput(blocks=[TextBlock(text="ran")])
+
+
+class Computes(Healthy):
+    RULE, METHOD, WORDS = "blocking", "faults.py, in compute", "held the event loop"
+
+    @tool
+    async def compute(self) -> ToolOutput:
+        """Compute."""
+        end = time.monotonic() + 0.3
+        while time.monotonic() < end:
+            pass
+        return ToolOutput(blocks=[TextBlock(text="computed")])
+
+
+class AwaitsWell(Healthy):
+    """Nothing is wrong with it: it waits, reads a socket and fails on purpose, as it should."""
+
     async def setup(self) -> None:
-        super().setup()
-        subprocess.run(["true"], check=True)  # FAULT async-blocking
+        await asyncio.sleep(0.001)
+        self.pair = socket.socketpair()
+        for end in self.pair:
+            end.setblocking(False)
 
+    async def teardown(self) -> None:
+        for end in self.pair:
+            end.close()
 
-class Dialling(Healthy):
-    async def get_prompt(self) -> Any:
-        left, right = socket.socketpair()
-        with left, right:
-            right.sendall(b"Double it.")  # FAULT async-blocking
-        return "Double it."
-
-
-class Waiting(Healthy):
-    async def get_prompt(self) -> Any:
-        done = threading.Event()
-        threading.Timer(0.01, done.set).start()
-        done.wait()  # FAULT async-blocking
-        return "Double it."
-
-
-class Computing(Healthy):
     @tool
-    async def search(self) -> ToolOutput:
-        """Search."""
-        until = time.thread_time() + 0.4
-        found = any(time.thread_time() > until for _ in iter(int, 1))  # FAULT async-busy
-        return said(f"{found}")
+    async def talk(self) -> ToolOutput:
+        """Talk."""
+        loop = asyncio.get_running_loop()
+        await loop.sock_sendall(self.pair[0], b"hello")
+        return ToolOutput(blocks=[TextBlock(text=(await loop.sock_recv(self.pair[1], 5)).decode())])
 
-
-class Opening(Healthy):
-    async def get_prompt(self) -> Any:
-        with open(__file__) as file:  # FAULT async-files
-            return file.readline()
-
-
-# Secrets
-
-
-class ShowsSecret(Healthy):
     @tool
-    def debug(self) -> ToolOutput:  # FAULT secret-shown
-        """Say how it is set up."""
-        return said(f"{vars(self)}")
+    def nap(self) -> ToolOutput:
+        """Sleep, where that blocks nobody."""
+        time.sleep(0.001)
+        return ToolOutput(blocks=[TextBlock(text="slept")])
 
-
-class RaisesSecret(Healthy):
     @tool
-    def judge(self) -> ToolOutput:
-        """Ask the judge."""
-        raise RuntimeError(f"401: the key {self._key} is not valid")  # FAULT secret-shown
+    def refuse(self) -> ToolOutput:
+        """Refuse."""
+        raise ToolError("on purpose")
 
 
-class LogsSecret(Healthy):
-    def setup(self) -> None:  # FAULT secret-logged
-        super().setup()
-        logger.debug("made with %s", self._key)
-
-
-class PrintsSecret(Healthy):
-    def get_prompt(self) -> Any:  # FAULT secret-logged
-        print("key:", self._key)
-        return "Double it."
-
-
-# Steps
-
-
-class NoTypes(Walk):
-    def step(self, action: Any) -> Any:
-        return super().step(action)
-
-
-class NeedsReset(Walk):
-    def num_tasks(self, split: str) -> Any:
-        return self._sizes[split]  # FAULT task-fresh
-
-    def reset(self, seed: Any = None, split: str = "train", index: Any = None) -> Any:
-        self._sizes = SIZES
-        return super().reset(seed, split, index)
-
-
-class Partly(Walk):
-    list_tasks = None  # type: ignore[assignment]
-    get_task_range = None  # type: ignore[assignment]
-
-    def get_task(self, split: str, index: int) -> Any:  # FAULT task-methods
-        return super().get_task(split, index)
-
-
-class NegativeIndex(Walk):
-    def get_task(self, split: str, index: int) -> Any:  # FAULT task-end
-        return [{"index": number, "split": split} for number in range(SIZES[split])][index]
-
-
-class Ignoring(Walk):
-    def reset(self, seed: int | None = None) -> Any:  # FAULT reset-selects
-        return super().reset(seed)
-
-
-class Unseeded(Walk):
-    def reset(self, seed: Any = None, split: str = "train", index: Any = None) -> Any:  # FAULT reset-same
-        super().reset(seed, split, index)
-        return Seen(place=random.SystemRandom().randrange(10**9))
-
-
-class Once(Walk):
-    begun = False
-
-    def reset(self, seed: Any = None, split: str = "train", index: Any = None) -> Any:
-        if self.begun:
-            raise RuntimeError("an episode is running")  # FAULT reset-twice
-        self.begun = True
-        return super().reset(seed, split, index)
-
-
-class Remembering(Walk):
-    steps = 0
-
-    def reset(self, seed: Any = None, split: str = "train", index: Any = None) -> Any:  # FAULT reset-twice
-        super().reset(seed, split, index)
-        return Seen(place=self.steps)
-
-    def step(self, action: Move) -> Any:
-        self.steps += 1
-        return super().step(action)
-
-
-class OverAtOnce(Walk):
-    def reset(self, seed: Any = None, split: str = "train", index: Any = None) -> Any:  # FAULT reset-done
-        super().reset(seed, split, index)
-        return Seen(done=True)
-
-
-class NoObservation(Walk):
-    def step(self, action: Move) -> Any:  # FAULT step-output
-        return {"place": 1}, 0.0, True
-
-
-class InfiniteReward(Walk):
-    def step(self, action: Move) -> Any:  # FAULT step-reward
-        return Seen(place=1, reward=float("inf"))
-
-
-class StepRaises(Walk):
-    def step(self, action: Move) -> Any:
-        return Seen(place=[5][action.by + 7])  # FAULT step-raises
-
-
-class BreaksAtTheEnd(Walk):
-    def step(self, action: Move) -> Any:
-        if self._place >= self._door:
-            raise RuntimeError("the episode is over")  # FAULT step-after-done
-        return super().step(action)
-
-
-class PaysForEver(Walk):
-    def step(self, action: Move) -> Any:  # FAULT step-after-done
-        seen = super().step(action)
-        seen.reward = 1.0
-        return seen
-
-
-class NoState(Walk):
-    @property
-    def state(self) -> State:
-        return self._nothing  # FAULT state-fails
-
-
-class OneBoard(Walk):
-    board: ClassVar[list[int]] = [0]  # FAULT class-apart
-
-    def reset(self, seed: Any = None, split: str = "train", index: Any = None) -> Any:
-        self.board[0] = 0
-        return super().reset(seed, split, index)
-
-    def step(self, action: Move) -> Any:
-        self.board[0] += 1
-        super().step(action)
-        return Seen(place=self.board[0])
-
-
-class NeverCloses(Walk):
-    opened: ClassVar[dict[int, Any]] = {}
-
-    def __init__(self) -> None:  # FAULT episode-leaks
-        super().__init__()
-        self.opened[len(self.opened)] = open(__file__)  # noqa: SIM115
-
-    close = None  # type: ignore[assignment]
+FAULTS = [value for value in list(globals().values()) if isinstance(value, type) and vars(value).get("RULE")]

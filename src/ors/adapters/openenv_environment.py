@@ -76,7 +76,7 @@ class OpenEnvOffering:
             description=(inspect.getdoc(cls) or "") if cls is not None and cls.__doc__ else "",
             lists_tasks=callable(getattr(cls, "list_tasks", None)),
             schemas=dump(self.schemas()),
-            calls_tools=self.has_tools,
+            tool_actions="mcp" if has_server(cls) else "plain" if calls else "none",
             max_sessions=self.max_sessions,
         )
         self.task_methods = frozenset(name for name in METHODS if callable(getattr(cls, name, None)))

@@ -27,7 +27,7 @@ _COMMANDS = {
     "splits": "List the splits of environments, and how many tasks they have.",
     "tasks": "List tasks of a split.",
     "tools": "List tools, also in the formats of model providers.",
-    "check": "Check a server against the texts of its protocol, over the network.",
+    "check": "Check a server against the texts of its protocol, over the network; or a class, as its author does.",
     "schema": "Print the data types, or the routes, for other languages.",
 }
 """The commands and their first sentences: the list of them loads none."""

@@ -1,4 +1,4 @@
-"""`ors check`: whether a server does what the protocols' texts say, in whatever language it is written."""
+"""`ors check`: whether a server does what the protocols' texts say, and whether an environment is well written."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ __all__ = ["HELP_END", "check"]
 HELP_END = examples(
     "ors check http://127.0.0.1:8080",
     "ors check my_file.py --level must --junit report.xml",
+    "ors check my_file.py --served",
     "ors check http://127.0.0.1:8080 --only ORS-SESSION --only ORS-CALL-015",
     "ors check --probe openreward > probe.py",
 )
@@ -44,7 +45,7 @@ def check(
         str,
         typer.Argument(
             metavar="URL|TARGET",
-            help="A server's address, or what `ors serve` takes; that is served for as long as the check runs.",
+            help="A server's address, or what `ors serve` takes: its classes are checked, without a network.",
             show_default=False,
         ),
     ],
@@ -55,13 +56,16 @@ def check(
     ] = "should",
     only: Annotated[
         list[str] | None,
-        typer.Option("--only", metavar="ID", help="Check this row, or this area (ORS-CALL). Can be repeated."),
+        typer.Option("--only", metavar="ID", help="Check this row, area (ORS-CALL) or rule. Can be repeated."),
     ] = None,
     max_requests: Annotated[
         int, typer.Option("--max-requests", min=10, help="Send at most so many requests, deletions included.")
     ] = 1000,
     timeout: Annotated[float, typer.Option("--timeout", min=0.1, help="Seconds that an answer may take.")] = 10.0,
     patient: Annotated[bool, typer.Option("--patient", help="Check too what takes a minute.")] = False,
+    served: Annotated[
+        bool, typer.Option("--served", help="Serve the TARGET while the check runs, and check that server.")
+    ] = False,
     secret: Secrets = None,
     api_key: ApiKey = None,
     as_json: AsJSON = False,
@@ -77,12 +81,27 @@ def check(
     ] = None,
     debug: Debug = False,
 ) -> None:
-    """Check a server against the texts of its protocol, over the network.
+    """Check a server against the texts of its protocol, over the network; or a class, as its author does.
 
-    The server need not be known: environments, tasks and tools are found, and inputs are made from schemas. Every
-    session that the check opens is deleted. Exit code 3 when a row failed.
+    A server need not be known: environments, tasks and tools are found, and inputs are made from schemas. Every
+    session that the check opens is deleted. Of a class, each complaint names method, line and mend; --level must are
+    errors, should warnings too, may notes too. Exit code 3 when a row failed or a rule is broken.
     """
     with reporting(debug=debug):
+        if "://" not in source and not served:
+            from ors.cli.check_classes import check_classes
+
+            check_classes(
+                source,
+                env=env,
+                level=level,
+                only=only or [],
+                secrets=secrets_of(secret),
+                as_json=as_json,
+                junit=junit,
+                markdown=markdown,
+            )
+            return
         rows = _rows(protocol, only or [])
         secrets = secrets_of(secret)
         with _place(source, api_key, debug) as (url, key):

@@ -14,12 +14,12 @@ from types import ModuleType
 
 from ors.cli.errors import CommandError
 
-__all__ = ["import_file", "import_module"]
+__all__ = ["import_file", "import_module", "make_importable"]
 
 
 def import_module(text: str, name: str) -> ModuleType:
     """Import a module by its name, with the current folder importable. Raises CommandError."""
-    _make_importable(os.getcwd())
+    make_importable(os.getcwd())
     with _explaining(text, name, None):
         return importlib.import_module(name)
 
@@ -34,7 +34,7 @@ def import_file(text: str, file: Path) -> ModuleType:
         if origin is not None and Path(origin).resolve() == file:
             return loaded
         raise CommandError(f"'{text}' has the name of the module '{name}' ({origin or 'built in'}); rename the file")
-    _make_importable(str(file.parent))
+    make_importable(str(file.parent))
     spec = importlib.util.spec_from_file_location(name, file)
     assert spec is not None
     assert spec.loader is not None
@@ -49,7 +49,8 @@ def import_file(text: str, file: Path) -> ModuleType:
     return module
 
 
-def _make_importable(folder: str) -> None:
+def make_importable(folder: str) -> None:
+    """Let modules in a folder be imported."""
     if folder not in sys.path:
         sys.path.insert(0, folder)
 

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from ors.cli.errors import CommandError, CommandFailed
 from ors.cli.places import Place
 from ors.cli.report import Report, progress_on
+from ors.cli.run_check import changed
 from ors.cli.run_plan import Row
 from ors.cli.showing import console, print_json
 from ors.client import AsyncORS
@@ -109,6 +110,11 @@ class Running:
         self, concurrency: int, limits: Limits, call_timeout: float | None, secrets: Mapping[str, str], ended: Any
     ) -> int:
         async with AsyncORS(self._place.url, self._place.api_key, call_timeout=call_timeout) as client:
+            if stale := await changed(client, self._before.values()):
+                words = f"{len(stale):,} results are of tasks that have changed since: their episodes are played again"
+                console(stderr=True).print(words)
+                for key in stale:
+                    del self._before[key]
             playing = asyncio.ensure_future(
                 run(
                     *(client, self._agents, self._left()),

@@ -20,14 +20,22 @@ def serve(
         list[str],
         typer.Argument(
             metavar="TARGET",
-            help="What to serve: file.py, file.py:Class, module or module:Class. The first also answers at the root.",
+            help="What to serve: file.py, file.py:Class, module, module:Class, or a folder with an openenv.yaml. "
+            "The first also answers at the root.",
         ),
     ],
     settings: dict[str, Any],
     host: Annotated[str, typer.Option("--host", envvar="ORS_HOST", help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[
-        int, typer.Option("--port", envvar="ORS_PORT", min=0, max=65535, help="The port; 0 takes a free one.")
-    ] = 8080,
+        int | None,
+        typer.Option(
+            "--port",
+            envvar="ORS_PORT",
+            min=0,
+            max=65535,
+            help="The port; 0 takes a free one. 8080, or 8000 where every environment is OpenEnv's.",
+        ),
+    ] = None,
     insecure: Annotated[bool, typer.Option("--insecure", help="Listen on a public address without API keys.")] = False,
     reload: Annotated[
         bool, typer.Option("--reload", help="Start again when a Python file beside a target changes. For development.")
@@ -46,7 +54,8 @@ def serve(
         _refuse_open_door(host, insecure, settings)
         if reload:
             flags = [flag for flag, wanted in (("--insecure", insecure), ("--debug", debug)) if wanted]
-            _serve_again_and_again(targets, reload_dir or [], [f"--host={host}", f"--port={port}", *flags], settings)
+            words = [f"--host={host}", *([f"--port={port}"] if port is not None else []), *flags]
+            _serve_again_and_again(targets, reload_dir or [], words, settings)
         else:
             _serve(targets, host, port, settings)
 
@@ -64,11 +73,15 @@ def _refuse_open_door(host: str, insecure: bool, settings: dict[str, Any]) -> No
         )
 
 
-def _serve(targets: Sequence[str], host: str, port: int, settings: dict[str, Any]) -> None:
+def _serve(targets: Sequence[str], host: str, port: int | None, settings: dict[str, Any]) -> None:
     from ors.cli.targets import load_targets
     from ors.server import Server
+    from ors.server.entries import Entry
 
-    server = Server(load_targets(targets), **settings)
+    environments = load_targets(targets)
+    server = Server(environments, **settings)
+    if port is None:
+        port = 8000 if all(Entry.of(each).openenv for each in environments) else 8080
     try:
         server.run(host=host, port=port)
     except SystemExit as exc:  # it could not start, and has said why

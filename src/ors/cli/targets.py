@@ -1,4 +1,7 @@
-"""What `ors serve` is asked to serve: `module`, `module:Class`, `file.py` or `file.py:Class` → environment classes."""
+"""What `ors serve` is asked to serve: `module`, `module:Class`, `file.py`, `file.py:Class` or a folder → environments.
+
+Those are classes, ours or OpenEnv's, and what `create_app` made of the latter.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from ors.cli import openenv_targets
 from ors.cli.errors import CommandError
 from ors.cli.importing import import_file, import_module
 from ors.environment import Environment, tool_table
@@ -39,7 +43,8 @@ class Target:
             raise CommandError(
                 f"'{text}': after the colon stands the name of a class, as in 'my_file.py:MyEnvironment'"
             )
-        if source.endswith(".py") or os.sep in source or "/" in source or source.startswith(("~", ".")):
+        is_path = source.endswith(".py") or os.sep in source or "/" in source or source.startswith(("~", "."))
+        if is_path or openenv_targets.is_folder(Path(source)):
             file = Path(source).expanduser().resolve()
             _check_file(text, file)
             return cls(text, file, "", attribute or None)
@@ -53,15 +58,17 @@ class Target:
     def folder(self) -> Path:
         """Where the source of the target lies, as far as that is known before it is imported."""
         if self.file is not None:
-            return self.file.parent
+            return self.file if self.file.is_dir() else self.file.parent
         top = self.module.partition(".")[0]
         spec = importlib.util.find_spec(top)
         if spec is not None and spec.submodule_search_locations:
             return Path(next(iter(spec.submodule_search_locations)))
         return Path(spec.origin).parent if spec is not None and spec.origin else Path.cwd()
 
-    def load(self) -> list[type[Environment]]:
-        """Import the target and return its environment classes. Raises CommandError."""
+    def load(self) -> list[Any]:
+        """Import the target and return its environments. Raises CommandError."""
+        if self.file is not None and self.file.is_dir():
+            return [openenv_targets.app_in(self.text, self.file)]
         module = import_file(self.text, self.file) if self.file is not None else import_module(self.text, self.module)
         where = self.file.name if self.file is not None else f"module '{self.module}'"
         if self.attribute is None:
@@ -69,19 +76,21 @@ class Target:
         return _named(module, where, self.attribute)
 
 
-def load_targets(targets: Sequence[str]) -> list[type[Environment]]:
-    """Return the environment classes of all targets, in order and each once. Raises CommandError.
+def load_targets(targets: Sequence[str]) -> list[Any]:
+    """Return the environments of all targets, in order and each once. Raises CommandError.
 
     Modules are looked for in the current folder too; a file finds its neighbours as a program in its place would.
     """
     parsed = [Target.parse(text) for text in targets]
-    found: dict[type[Environment], None] = {}
+    found: dict[Any, None] = {}
     for target in parsed:
         found.update(dict.fromkeys(target.load()))
     return list(found)
 
 
 def _check_file(text: str, file: Path) -> None:
+    if openenv_targets.is_folder(file):
+        return
     if file.is_dir():
         package = (file / "__init__.py").exists()
         mend = f"serve the package by its module name: {file.name}" if package else "name a file in it"
@@ -95,7 +104,7 @@ def _check_file(text: str, file: Path) -> None:
         raise CommandError(f"'{text}' is no Python file; a target ends in .py or names a module")
 
 
-def _all_in(module: ModuleType, where: str) -> list[type[Environment]]:
+def _all_in(module: ModuleType, where: str) -> list[Any]:
     """The environments that a module offers: those in `__all__`, else its own, else those that it imports."""
     public = getattr(module, "__all__", None)
     names = [name for name in (vars(module) if public is None else public) if not name.startswith("_")]
@@ -111,12 +120,13 @@ def _all_in(module: ModuleType, where: str) -> list[type[Environment]]:
         for cls in candidates
         if not any(other is not cls and issubclass(other, cls) for other in candidates) or _has_tools(cls)
     ]
+    candidates += openenv_targets.all_in(module, names, classes)
     if not candidates:
         raise CommandError(f"{where} has no environment to serve. {_inventory(module, classes)}")
     return candidates
 
 
-def _named(module: ModuleType, where: str, attribute: str) -> list[type[Environment]]:
+def _named(module: ModuleType, where: str, attribute: str) -> list[Any]:
     value: Any = module
     for part in attribute.split("."):
         try:
@@ -134,6 +144,10 @@ def _named(module: ModuleType, where: str, attribute: str) -> list[type[Environm
 
 
 def _check_class(value: Any, what: str) -> None:
+    if openenv_targets.is_app(value) or openenv_targets.is_class(value):
+        return
+    if not isinstance(value, type) and openenv_targets.is_foreign_app(value):
+        raise CommandError(openenv_targets.FOREIGN.format(what=what))
     if isinstance(value, Environment):
         raise CommandError(f"{what} is an instance of {type(value).__name__}; name the class itself")
     if not isinstance(value, type):

@@ -57,6 +57,11 @@ class Session:
         return self._inner.sid
 
     @property
+    def task_key(self) -> str | None:
+        """What identifies the task wherever it stands, where the server says that."""
+        return self._inner.task_key
+
+    @property
     def task(self) -> Task | None:
         """The task, where one was given."""
         return self._inner.task

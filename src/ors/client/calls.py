@@ -16,6 +16,7 @@ from multidict import CIMultiDict
 
 from ors.client.answers import LOST_KINDS, parse, refusal
 from ors.client.endpoint import Endpoint, may_have_run
+from ors.client.limit import Limit
 from ors.client.retrying import Attempts, may_pass
 from ors.client.sse import Event, EventReader
 from ors.client.transport import Answer, NetworkError, Stream
@@ -48,7 +49,7 @@ class Call:
         self._id: str | None = os.urandom(16).hex() if ours else None
         self._attempts: Attempts | None = None
 
-    async def result(self, limit: asyncio.Timeout) -> dict[str, Any]:
+    async def result(self, limit: Limit) -> dict[str, Any]:
         """The result as the server wrote it, a `RunToolOutput`."""
         loop = asyncio.get_running_loop()
         while True:
@@ -85,12 +86,11 @@ class Call:
         body: dict[str, Any] = {"name": self._name, "input": self._input}
         if self._id is not None:
             body["task_id"] = self._id
-        loop = asyncio.get_running_loop()
         # a server that issues its ids may be silent during setup, and asking it again would run the tool again
-        silence = loop.time() + SILENCE_S if self._id is not None else None
+        silence = SILENCE_S if self._id is not None else None
         stream: Stream | None = None
         try:
-            async with asyncio.timeout_at(silence) as patience:
+            async with Limit(silence) as patience:
                 stream = await self._endpoint.transport().open(
                     "POST", self._endpoint.url(self._path), self._headers, dump(body)
                 )
@@ -107,7 +107,7 @@ class Call:
             if stream is not None:
                 stream.close()
 
-    async def _read(self, stream: Stream, patience: asyncio.Timeout) -> dict[str, Any]:
+    async def _read(self, stream: Stream, patience: Limit) -> dict[str, Any]:
         reader = EventReader()
         pieces: list[bytes] = []
         while chunk := await stream.read():

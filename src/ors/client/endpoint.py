@@ -16,6 +16,7 @@ from yarl import URL
 from ors._version import __version__
 from ors.client.abilities import Abilities
 from ors.client.answers import parse, refusal
+from ors.client.limit import Limit
 from ors.client.portal import current_loop
 from ors.client.retrying import Attempts, Retry, may_pass
 from ors.client.transport import Answer, NetworkError, Transport, abandon_all
@@ -132,7 +133,7 @@ class Endpoint:
         sid: str | None = None,
         of_session: bool = False,
         repeatable: bool = True,
-        limit: asyncio.Timeout | None = None,
+        limit: Limit | None = None,
     ) -> Answer:
         """Send a request until it is done, and return the answer of 2xx.
 
@@ -164,7 +165,7 @@ class Endpoint:
     async def within(self, method: str, path: str, **options: Any) -> Answer:
         """`ask` within the endpoint's timeout."""
         try:
-            async with asyncio.timeout(self.timeout) as limit:
+            async with Limit(self.timeout) as limit:
                 return await self.ask(method, path, limit=limit, **options)
         except TimeoutError as exc:
             if isinstance(exc, ClientError):

@@ -10,6 +10,7 @@ import time
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, overload
+from urllib.parse import unquote
 
 from multidict import CIMultiDict
 
@@ -17,6 +18,7 @@ from ors.client import keepalive
 from ors.client.answers import blocks_of, output_of, parse, terminal_of, tools_of
 from ors.client.calls import Call
 from ors.client.endpoint import Endpoint, segment
+from ors.client.limit import Limit
 from ors.client.retrying import Attempts, may_pass
 from ors.client.rewards import Rewards
 from ors.client.tasks import Task, place_of
@@ -53,7 +55,8 @@ class _Masked(dict[str, str]):
 class AsyncSession:
     """One episode; `async with` opens and ends it.
 
-    sid: the session's id. task: the task, where one was given. rewards: what its calls paid so far. finished: whether a
+    sid: the session's id. task: the task, where one was given. task_key: what identifies it wherever it stands, where
+    the server says that. rewards: what its calls paid so far. finished: whether a
     call has ended the episode.
     """
 
@@ -75,6 +78,7 @@ class AsyncSession:
         self._path = f"/{segment(env.name)}"
         self._secrets: _Masked | None = _Masked(secrets) if secrets else None
         self.task = task if isinstance(task, Task) or task is None else Task(env.name, task)
+        self.task_key: str | None = None
         self.sid: str | None = None
         self.headers: CIMultiDict[str] = CIMultiDict()
         self._json_headers: CIMultiDict[str] = CIMultiDict()
@@ -87,7 +91,7 @@ class AsyncSession:
         self._ours = False
         self._prompt: list[TextBlock | ImageBlock] | None = None
         self._asking: asyncio.Lock | None = None
-        self._waiting: set[tuple[asyncio.AbstractEventLoop, asyncio.Timeout]] = set()
+        self._waiting: list[tuple[asyncio.AbstractEventLoop, Limit]] = []
         self._abandoned: list[str] = []
         self._used = 0.0
 
@@ -101,7 +105,7 @@ class AsyncSession:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._waiting = set()
+        self._waiting = []
         self._secrets = None
         self._abandoned = []
         self._owner = 0
@@ -158,7 +162,7 @@ class AsyncSession:
                     headers["X-Secrets"] = _secrets_header(self._secrets)
                 self._abandoned.append(sid)
                 try:
-                    await self.endpoint.ask(
+                    answer = await self.endpoint.ask(
                         "POST", "/create", headers=headers, body=dump(body), sid=sid, repeatable=idempotent, limit=limit
                     )
                 except ClientError as exc:
@@ -176,8 +180,10 @@ class AsyncSession:
                     continue
                 self._abandoned.remove(sid)
                 self.sid, self.headers = sid, self._headers_of(sid)
-                self._json_headers = self._headers_of(sid)
-                self._json_headers["Content-Type"] = "application/json"
+                self.task_key = unquote(answer.headers.get("X-ORS-Task-Key", "")) or None
+                del headers["Idempotency-Key"]
+                headers.popall("X-Secrets", None)
+                self._json_headers = headers
                 return
 
     def _headers_of(self, sid: str) -> CIMultiDict[str]:
@@ -194,7 +200,7 @@ class AsyncSession:
 
     async def _delete(self, headers: CIMultiDict[str], within_s: float) -> None:
         try:
-            async with asyncio.timeout(within_s) as limit:
+            async with Limit(within_s) as limit:
                 await self.endpoint.ask("POST", "/delete", headers=headers, body=b"", sid=self.sid, limit=limit)
         except (ClientError, TimeoutError) as exc:
             _log.warning("session %s could not be deleted; the server will end it when it expires: %s", self.sid, exc)
@@ -212,6 +218,7 @@ class AsyncSession:
                     answer = await self._ask("GET", path, repeatable=self._ours)
                     value = parse(answer.body, f"GET {path}", self.sid)
                     self._prompt = blocks_of(value, f"GET {path}", self.sid)
+            self._asking = None
         return list(self._prompt)
 
     @overload
@@ -276,7 +283,7 @@ class AsyncSession:
     async def _ask(self, method: str, path: str, *, repeatable: bool = True) -> Any:
         what = f"{method} {path}"
 
-        def work(limit: asyncio.Timeout) -> Awaitable[Any]:
+        def work(limit: Limit) -> Awaitable[Any]:
             return self.endpoint.ask(
                 *(method, path),
                 headers=self.headers,
@@ -293,7 +300,7 @@ class AsyncSession:
 
     async def _do(
         self,
-        work: Callable[[asyncio.Timeout], Awaitable[_T]],
+        work: Callable[[Limit], Awaitable[_T]],
         seconds: float | None,
         overdue: Callable[[], ClientError],
     ) -> _T:
@@ -302,9 +309,9 @@ class AsyncSession:
         if self._state != "open":
             words = "the session is not open: use it inside `with`" if self._state == "new" else "the session was ended"
             raise SessionTerminatedError(words, sid=self.sid, kind="not_open" if self._state == "new" else "closed")
-        limit = asyncio.timeout(seconds)
+        limit = Limit(seconds)
         waiting = (asyncio.get_running_loop(), limit)
-        self._waiting.add(waiting)
+        self._waiting.append(waiting)
         self._used = time.monotonic()
         try:
             async with limit:
@@ -319,7 +326,7 @@ class AsyncSession:
                 raise self._lost_again() from self.lost
             raise overdue() from exc
         finally:
-            self._waiting.discard(waiting)
+            self._waiting.remove(waiting)
             self._used = time.monotonic()
 
     def _timely(self, what: str) -> _Timely:
@@ -349,20 +356,20 @@ class AsyncSession:
             except RuntimeError:
                 pass  # that loop is closed
 
-    def _interrupt(self, loop: asyncio.AbstractEventLoop, limit: asyncio.Timeout) -> None:
+    def _interrupt(self, loop: asyncio.AbstractEventLoop, limit: Limit) -> None:
         if (loop, limit) in self._waiting:
             limit.reschedule(loop.time())
 
 
 class _Timely:
-    """`asyncio.timeout` whose end is the client's own error."""
+    """A limit whose end is the client's own error."""
 
     def __init__(self, endpoint: Endpoint, what: str) -> None:
         self._endpoint = endpoint
         self._what = what
-        self._limit = asyncio.timeout(endpoint.timeout)
+        self._limit = Limit(endpoint.timeout)
 
-    async def __aenter__(self) -> asyncio.Timeout:
+    async def __aenter__(self) -> Limit:
         return await self._limit.__aenter__()
 
     async def __aexit__(self, *exc: Any) -> None:

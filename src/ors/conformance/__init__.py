@@ -24,23 +24,34 @@ __all__ = [
 ]
 
 PROTOCOLS = ("ors", "openenv")
-PROBES = ("ors", "openreward")
+PROBES = ("ors", "openreward", "openenv", "ors.openenv")
 
 
 def rows_of(protocol: str) -> tuple[Row, ...]:
-    """The rows of a protocol. Raises LookupError where there are none yet."""
+    """The rows of a protocol. Raises LookupError for one that is not known."""
     if protocol == "ors":
         from ors.conformance.ors_rows import ROWS
 
         return ROWS
-    raise LookupError(f"there are no rows for {protocol!r} yet")
+    if protocol == "openenv":
+        from ors.conformance.openenv_rows import ROWS as ROWS_OF_OPENENV
+
+        return ROWS_OF_OPENENV
+    raise LookupError(f"there are no rows for {protocol!r}; the protocols are {', '.join(PROTOCOLS)}")
 
 
 def probe_source(package: str) -> str:
-    """The source of the probe environment, as it is served with a package: `ors` (also ors-sdk) or `openreward`."""
+    """The source of the probe environment, as it is served with a package: `ors` (also ors-sdk), `openreward`,
+    `openenv`, or `ors.openenv`."""
     from importlib import resources
 
-    text = resources.files("ors.conformance").joinpath("probe", "environment.py").read_text("utf-8")
+    folder = resources.files("ors.conformance").joinpath("probe")
+    if package == "openenv":
+        return folder.joinpath("openenv_environment.py").read_text("utf-8")
+    if package == "ors.openenv":
+        text = folder.joinpath("openenv_environment.py").read_text("utf-8")
+        return text.replace("from openenv.core.env_server import", "from ors.openenv import")
+    text = folder.joinpath("environment.py").read_text("utf-8")
     if package == "ors":
         return text
     if package == "openreward":

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from ors.conformance.judging import Failed, NotApplicable
+from ors.conformance.openenv_place import OpenEnvPlace
 from ors.conformance.place import Place
 from ors.conformance.table import LEVELS, Level, Row
 from ors.conformance.visit import Visit
@@ -113,7 +114,7 @@ async def _check_all(
     progress: Callable[[Row], None] | None,
 ) -> None:
     for number, name in enumerate(report.environments):
-        place = Place(visit, name, names or [name])
+        place = (OpenEnvPlace if report.protocol == "openenv" else Place)(visit, name, names or [name])
         background = [row for row in rows if row.background and _applies(row, place, number)]
         running = [asyncio.ensure_future(_judge(row, place)) for row in background]
         try:

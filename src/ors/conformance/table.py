@@ -24,6 +24,7 @@ DOCUMENTS: Mapping[str, str] = {
     "data-types": "Open Reward Standard, Data Types",
     "tasks-and-splits": "Open Reward Standard, Tasks & Splits",
     "task-api": "OpenEnv, The Task API",
+    "openenv": "What the published clients and environments of openenv 0.10.0 rely on",
     "clients": "What the published clients of ors-sdk 0.1.0 and openreward 0.1.167 rely on",
     "events": "WHATWG HTML, Server-sent events",
     "json": "RFC 8259",

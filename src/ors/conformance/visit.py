@@ -61,7 +61,7 @@ class Visit:
 
     async def ask(self, method: str, path: str, **options: Any) -> Answer:
         """Send a request. Raises BudgetSpent, or GaveUp where the server did not answer many times."""
-        self._spend(1)
+        self.spend(1)
         return await self._ask(method, path, **options)
 
     async def _ask(self, method: str, path: str, **options: Any) -> Answer:
@@ -74,7 +74,8 @@ class Visit:
             self.all_answers.append(answer)
         return answer
 
-    def _spend(self, requests: int, kept_back: int = 0) -> None:
+    def spend(self, requests: int, kept_back: int = 0) -> None:
+        """Count requests. Raises BudgetSpent, or GaveUp where the server did not answer many times."""
         if self._unanswered >= _TIMEOUTS:
             raise GaveUp(
                 f"the server left {self._unanswered} requests unanswered or broke them off, so no more are sent"
@@ -104,7 +105,7 @@ class Visit:
     async def new_sid(self) -> str:
         """An id for a session: one of the server's where it gives them, else one of ours."""
         if self._gives_ids is not False:
-            self._spend(1, kept_back=1)
+            self.spend(1, kept_back=1)
             answer = await self._ask("POST", "/create_session")
             sid = sid_of(answer)
             self._gives_ids = sid is not None
@@ -116,12 +117,12 @@ class Visit:
     def may_be_open(self, sid: str) -> None:
         """Remember to delete a session. Raises BudgetSpent where no request is left to delete it with."""
         if sid not in self._open:
-            self._spend(0, kept_back=1)
+            self.spend(0, kept_back=1)
             self._open[sid] = None
 
     def room_for_a_session(self) -> None:
         """Raise BudgetSpent unless a request for an id and one that deletes its session may be sent."""
-        self._spend(0, kept_back=2)
+        self.spend(0, kept_back=2)
 
     def forget(self, key: Any) -> None:
         """Let `once` ask again."""

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import json
 import ssl
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -80,8 +81,14 @@ class Answer:
 
     @property
     def body(self) -> bytes:
-        """The whole body, as far as it came."""
-        return b"".join(piece for _, piece in self.pieces)
+        """The whole body, as far as it came; unpacked where it is packed with gzip, empty where it cannot be."""
+        body = b"".join(piece for _, piece in self.pieces)
+        if body and self.header("content-encoding").strip().lower() == "gzip":
+            try:
+                return zlib.decompress(body, 31)
+            except zlib.error:
+                return b""
+        return body
 
     def shorten(self) -> None:
         """Keep the beginning: of an answer that did not come whole nothing else is looked at."""
@@ -129,7 +136,7 @@ class Speaker:
     def __init__(self, address: Address, *, timeout_s: float = 10.0, headers: Mapping[str, str] | None = None) -> None:
         self.address = address
         self.timeout_s = timeout_s
-        self._headers = dict(headers or {})
+        self.headers = dict(headers or {})
 
     async def ask(
         self,
@@ -191,7 +198,7 @@ class Speaker:
         sent = answer.request
         http = h11.Connection(h11.CLIENT, max_incomplete_event_size=128 * 1024)
         target = self.address.prefix + quote(sent.path, safe="/?&=%:@!$'()*+,;~-._")
-        lines = {"Host": self.address.authority, "Connection": "close", **self._headers, **sent.headers}
+        lines = {"Host": self.address.authority, "Connection": "close", **self.headers, **sent.headers}
         lines["Content-Length"] = str(len(sent.body))
         encoded = [(name.encode(), value.encode()) for name, value in lines.items()]
         head = http.send(h11.Request(method=sent.method, target=target.encode(), headers=encoded)) or b""

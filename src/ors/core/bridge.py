@@ -32,7 +32,7 @@ def described(offering: Offering) -> OfferingSpec:
         tools=bridge(offering, "tools").spec.tools,
         action=steps.action,
         schemas=steps.schemas,
-        calls_tools=steps.calls_tools,
+        tool_actions=steps.tool_actions,
         own_tasks=offering.tasks is not None,
     )
 

@@ -36,7 +36,7 @@ __all__ = [
     "Work",
 ]
 
-OpKind = Literal["prompt", "tools", "call", "terminal", "reset", "step", "state"]
+OpKind = Literal["open", "prompt", "tools", "call", "terminal", "reset", "step", "state", "own_tools"]
 Mode = Literal["run", "attach", "run_or_attach"]
 
 
@@ -73,7 +73,7 @@ class Principal(msgspec.Struct, frozen=True):
 
 
 class Op(msgspec.Struct, frozen=True):
-    """One thing asked of a session, as data."""
+    """One thing asked of a session, as data; `open` asks for nothing but that it be there."""
 
     kind: OpKind
     call_id: str | None = None
@@ -119,19 +119,23 @@ class Document(msgspec.Struct, frozen=True):
 
 
 class Opened(msgspec.Struct, frozen=True):
-    """A session exists; setup may still run."""
+    """A session exists; setup may still run. task_key: what identifies its task, wherever that stands."""
 
     sid: str
     env: str
+    task_key: str | None = None
 
 
 Outcome: TypeAlias = ToolOutcome | StepOutcome | Document | Opened | Failure
 
 
 class TaskQuery(msgspec.Struct, frozen=True):
-    """A question about tasks: which splits, how many, one by index, or a slice. `metadata`: about the environment."""
+    """A question about tasks: which splits, how many, one by index, or a slice. `metadata`: about the environment.
 
-    kind: Literal["splits", "count", "get", "range", "metadata"]
+    version: a text that differs after the tasks of the split have changed, or null where nobody can tell.
+    """
+
+    kind: Literal["splits", "count", "get", "range", "metadata", "version"]
     split: str = ""
     index: int = 0
     start: int | None = None
@@ -142,8 +146,9 @@ class OfferingSpec(msgspec.Struct, frozen=True):
     """What an environment offers, as data that fronts keep: they never import an author's class.
 
     tools: the tools that every session has. action: the JSON Schema of an action, where it is played by steps; schemas:
-    this and those of observations and states. own_tasks: it has tasks, and not only seeds. calls_tools: it takes the
-    actions that list and call tools. max_sessions: as many at once; None: as many as the machine bears.
+    this and those of observations and states. own_tasks: it has tasks, and not only seeds. tool_actions: whether it
+    takes the actions that list and call tools, and whether results are then as MCP has them (`mcp`) or its own
+    (`plain`). max_sessions: as many at once; None: as many as the machine bears.
     """
 
     name: str
@@ -155,7 +160,7 @@ class OfferingSpec(msgspec.Struct, frozen=True):
     action: bytes = b"null"
     schemas: bytes = b"null"
     own_tasks: bool = True
-    calls_tools: bool = False
+    tool_actions: Literal["none", "plain", "mcp"] = "none"
     max_sessions: int | None = None
 
 
@@ -236,6 +241,10 @@ class StepEpisode(Protocol):
         """The state, as a Document holding an object."""
         ...
 
+    def own_tools(self) -> Plan:
+        """The tools that its actions call, as a Document holding a list; asked for where `tool_actions` is `mcp`."""
+        ...
+
     def close(self, why: str) -> Plan | None:
         """Release what the instance holds; None when nothing was made."""
         ...
@@ -256,8 +265,12 @@ class Tasks(Protocol):
         ...
 
     def stream(self, split: str, run: RunWork) -> AsyncIterator[bytes | Failure]:
-        """The JSON of every task of a split, in pieces that join to one list; a Failure can only come first."""
+        """The JSON of every task of a split, in pieces that join to one list; after it stands `,"truncated":true` where
+        there are more tasks. A Failure may come first; later it says that the list breaks off."""
         ...
+
+    # find(ref, run): a task with its key, or a Failure; key_of(task): the key of a task in full. Both where the author
+    # has ids, or keys are to be had without reading the task twice.
 
 
 class Offering(Protocol):

@@ -24,17 +24,17 @@ from ors.core.ports import (
     Principal,
     Script,
     Start,
-    ToolOutcome,
     Work,
 )
 from ors.core.secrets import Secrets
+from ors.core.tally import Tally
 from ors.core.turns import FINISHED, Runner, Turns, nothing, play
 
 __all__ = ["Phase", "Session"]
 
 logger = logging.getLogger("ors.session")
 
-_STEPS = frozenset(["reset", "step", "state"])
+_STEPS = frozenset(["reset", "step", "state", "own_tools"])
 
 
 class Phase(enum.Enum):
@@ -68,8 +68,8 @@ class Session(Turns):
         "principal",
         "secrets",
         "started",
-        "stats",
-        "task_key",
+        "tally",
+        "task",
         "touched",
     )
 
@@ -84,8 +84,8 @@ class Session(Turns):
         self.key: Any = None
         self.joined: Any = None
         self.started = self.touched = limits.clock()
-        self.stats: list[Any] = [0, 0, None, False]
-        self.task_key: str | None = None
+        self.tally = Tally()
+        self.task: tuple[str | None, str | None] = (None, None)  # its place and its key
         self.secrets: tuple[Secrets, ...] = ()
         self._loop = asyncio.get_running_loop()
         self._episode: Any = None
@@ -145,11 +145,6 @@ class Session(Turns):
     def busy(self) -> int:
         """How many calls have not ended."""
         return len(self._calls.running) + (len(self._shared) if self._shared else 0)
-
-    @property
-    def opened(self) -> bool:
-        """Whether setup has ended, well or badly."""
-        return self.phase is not Phase.STARTING
 
     def runs_on(self, author: Any) -> bool:
         """Whether the session's asynchronous code runs on this author loop."""
@@ -226,11 +221,11 @@ class Session(Turns):
     def _ask(self, op: Op, future: asyncio.Future[Outcome]) -> None:
         """A prompt, a list of tools, a step: whoever asks while it is under way gets the same answer."""
         kind, limits = op.kind, self._limits
-        if (kind in _STEPS) is not (self.offering.spec.kind == "steps"):
+        if (kind in _STEPS) is not (self.offering.spec.kind == "steps") and kind != "open":
             future.set_result(failure("not_supported", f"'{self.env}' is not played by {kind}"))
             return
         self._shared = self._shared if self._shared is not None else {}
-        if kind in ("prompt", "tools", "state"):
+        if kind in ("prompt", "tools", "own_tools", "state", "open"):
             current = self._shared.get(kind)
             if current is not None:
                 current.waiters.append(future)
@@ -255,12 +250,16 @@ class Session(Turns):
         episode = self._episode
         try:
             match op.kind:
+                case "open":
+                    return Document(b"{}")
                 case "call":
                     return episode.call(op.name or "", op.input)
                 case "prompt":
                     return episode.prompt()
                 case "tools":
                     return episode.tools()
+                case "own_tools":
+                    return episode.own_tools()
                 case "state":
                     return episode.state()
                 case "step":
@@ -276,7 +275,7 @@ class Session(Turns):
 
     def _reset(self, op: Op) -> Any:
         self._latch = Latch()
-        self.stats[3] = False
+        self.tally.finished = False
         self._prompt = None
         return self._episode.reset(op.start or Start())
 
@@ -299,7 +298,7 @@ class Session(Turns):
         call.ended = True
         if call.id:
             self._limits.leave()
-            outcome = self._count(call, outcome)
+            outcome = self.tally.count(outcome, self._latch)
             self._calls.finish(call, outcome)
         else:
             if self._shared is not None:
@@ -313,7 +312,9 @@ class Session(Turns):
                 self._torn_down(outcome)
             else:
                 self._limits.leave()
-                if isinstance(outcome, Document):
+                if call.name.startswith("step:"):
+                    self.tally.count(outcome, self._latch)
+                elif isinstance(outcome, Document):
                     if call.name == "prompt":
                         self._prompt = outcome
                     elif call.name == "tools":
@@ -322,21 +323,6 @@ class Session(Turns):
         for waiter in waiters:
             if not waiter.done():
                 waiter.set_result(outcome)
-
-    def _count(self, call: Call, outcome: Outcome) -> Outcome:
-        stats = self.stats
-        stats[0] += 1
-        if isinstance(outcome, ToolOutcome):
-            if stats[3]:
-                # it overlapped with the call that ended the episode: no reward may come after the end
-                return failure("episode_finished", "the episode finished while this call was running", ran="yes")
-            if outcome.reward is not None:
-                stats[2] = (stats[2] or 0.0) + outcome.reward
-            if outcome.finished:
-                self._latch.closed = stats[3] = True
-        elif isinstance(outcome, Failure):
-            stats[1] += 1
-        return outcome
 
     def _set_up(self, outcome: Outcome) -> None:
         if self.phase is Phase.STARTING:

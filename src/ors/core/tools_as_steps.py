@@ -97,7 +97,7 @@ class ToolsAsSteps:
         self.affinity = offering.affinity
         self.tasks = offering.tasks
         self.spec: OfferingSpec = msgspec.structs.replace(
-            offering.spec, kind="steps", action=dump(_ACTION), schemas=dump(_SCHEMAS), calls_tools=True
+            offering.spec, kind="steps", action=dump(_ACTION), schemas=dump(_SCHEMAS), tool_actions="mcp"
         )
 
     def episode(self, start: Start) -> StepEpisode:
@@ -160,6 +160,10 @@ class _ToolStepEpisode:
         return (
             StepOutcome({"tools": json.loads(listed.body)}, done=self._over) if isinstance(listed, Document) else listed
         )
+
+    def own_tools(self) -> Plan:
+        plan: Plan = self._inner.tools() if self._ready else Document(self._offering.spec.tools)
+        return plan
 
     def _call(self, name: str, arguments: dict[str, Any], timeout_s: float | None) -> Script:
         self._state["step_count"] += 1

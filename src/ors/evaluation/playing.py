@@ -60,6 +60,7 @@ async def _play(
     place: dict[str, Any] = {"split": job.key.split, "index": job.key.task} if job.task is None else {"task": job.task}
     async with env.session(secrets=secrets, **place) as opened:
         result.session = opened.sid
+        result.task_key = opened.task_key
         session = AgentSession(opened, job, result, limits.calls)
         raised: BaseException | None = None
         try:

@@ -27,7 +27,8 @@ class Result:
 
     rewards: those of its calls, in order. failure: set where it could not be played; then it counts for no mean.
     stopped: why it was ended before its time (`max_calls`). warning: what went wrong after its end. refused: the calls
-    that were answered with `ok: false`. notes: what the agent left there. started: Unix time.
+    that were answered with `ok: false`. notes: what the agent left there. started: Unix time. task_key: what identifies
+    the task wherever it stands: by it results of other runs, servers and orders of a split are the same task's.
     """
 
     key: Key
@@ -42,6 +43,7 @@ class Result:
     started: float = 0.0
     seed: int = 0
     session: str | None = None
+    task_key: str | None = None
     notes: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
@@ -61,7 +63,7 @@ class Result:
             "env": env,
             "split": split,
             "index": task if by_place else None,
-            "task_key": None if by_place else task,
+            "task_key": self.task_key if by_place else task,
             "repeat": repeat,
             "agent": agent,
             "reward": self.reward(how),
@@ -100,6 +102,8 @@ class Result:
             result.failure = Failure(failure["kind"], failure["detail"]) if failure else None
         except (KeyError, TypeError) as exc:
             raise ValueError(f"{type(exc).__name__}: {exc}") from None
+        if isinstance(task, int):
+            result.task_key = said.get("task_key")
         for name in ("stopped", "warning", "refused", "seconds", "call_seconds", "started", "seed", "session", "notes"):
             if name in said:
                 setattr(result, name, said[name])

@@ -37,7 +37,9 @@ class Reply:
 
     async def send(self, send: Send) -> None:
         """Write the answer."""
-        headers = [*self.headers, (b"content-length", b"%d" % len(self.body))]
+        headers = self.headers
+        if self.status != 304:  # the length there is that of the answer which it stands for
+            headers = [*headers, (b"content-length", b"%d" % len(self.body))]
         await send({"type": "http.response.start", "status": self.status, "headers": headers})
         await send({"type": "http.response.body", "body": self.body})
 
@@ -154,7 +156,8 @@ class Route:
 
     path: what follows the environment's name for `env` routes (which also answer without the name, for the first
     environment), else the whole path. session: the route needs `X-Session-ID`. open: it asks for no key. body: the
-    model of the request. answer: the JSON Schema of the answer, or the name of a type. kinds: how it can fail.
+    model of the request; optional: it may be missing. answer: the JSON Schema of the answer, or the name of a type.
+    kinds: how it can fail.
     """
 
     method: Literal["GET", "POST"]
@@ -170,3 +173,4 @@ class Route:
     kinds: tuple[str, ...] = ()
     tag: str = "Sessions"
     headers: tuple[str, ...] = ()
+    optional: bool = False

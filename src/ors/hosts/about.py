@@ -1,14 +1,16 @@
-"""What environments say of themselves."""
+"""What environments say of themselves, and what is known of sessions."""
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from ors.core.failures import Failure, failure
 from ors.core.ports import Document, Offering, RunWork, Work
+from ors.core.session import Session
 from ors.jsontext import dump
 
-__all__ = ["About"]
+__all__ = ["About", "about"]
 
 
 class About:
@@ -36,3 +38,10 @@ class About:
         if isinstance(told, Document):
             self._said[name] = told
         return told
+
+
+def about(session: Session, now: float) -> dict[str, Any]:
+    """When a session was made and last used, as seconds since the epoch, and how many calls it has had."""
+    past = time.time() - now
+    made, used = past + session.started, past + session.touched
+    return {"created_at": made, "last_activity_at": used, "step_count": session.tally.calls}

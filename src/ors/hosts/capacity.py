@@ -59,6 +59,10 @@ class Capacity:
                 return self._full(name, limit)
         return None
 
+    def taken(self, name: str) -> int:
+        """How many places are taken."""
+        return self._taken[name]
+
     def take(self, name: str) -> None:
         """A session has a place."""
         self._taken[name] += 1

@@ -28,11 +28,11 @@ from ors.core.ports import (
     Principal,
     Start,
     TaskQuery,
-    TaskRef,
 )
 from ors.core.session import Session
-from ors.hosts.about import About
+from ors.hosts.about import About, about
 from ors.hosts.capacity import Capacity
+from ors.hosts.finding import find
 from ors.hosts.refusals import acts_in, misdirected
 from ors.runtime import Runtime, RuntimeOptions
 
@@ -149,26 +149,26 @@ class LocalHost:
         return await asyncio.shield(opening)
 
     async def _open(self, session: Session, start: Start) -> Opened | Failure:
-        task = start.task
-        if start.ref is not None:
-            task = await self._resolve(session, start.ref)
-            if isinstance(task, Failure):
-                if self._sessions.get(session.id) is session:
-                    del self._sessions[session.id]
-                    self._capacity.leave(session.env)
-                    # calls that came before the answer wait for a session that will not be
-                    session.stop(task)
-                    session.close("not opened")
-                self._counts["failed"] += 1
-                return task
+        found = await find(self._tasks[session.env], start, self._run)
+        if isinstance(found, Failure):
+            if self._sessions.get(session.id) is session:
+                del self._sessions[session.id]
+                self._capacity.leave(session.env)
+                # calls that came before the answer wait for a session that will not be
+                session.stop(found)
+                session.close("not opened")
+            self._counts["failed"] += 1
+            return found
         if session.failure is not None:  # deleted while its task was looked up
             return session.failure
         start.secrets.hold()
         session.secrets = (start.secrets,)
         self._counts["opened"] += 1
-        session.task_key = f"{start.ref.split}[{start.ref.index}]" if start.ref is not None else None
-        session.begin(msgspec.structs.replace(start, task=task))
-        return Opened(session.id, session.env)
+        session.task = (found.place, found.key)
+        session.begin(msgspec.structs.replace(start, task=found.task))
+        about = {"session": session.id, "env": session.env, "task": found.place, "task_key": found.key}
+        logger.debug("episode begins", extra=about)
+        return Opened(session.id, session.env, found.key)
 
     def perform(self, sid: str, principal: Principal, op: Op) -> asyncio.Future[Outcome]:
         session = self._sessions.get(sid)
@@ -197,22 +197,15 @@ class LocalHost:
             if isinstance(chosen, Failure):
                 return chosen
             start = chosen
-        if start.ref is not None:
-            task = await self._resolve(session, start.ref)
-            if isinstance(task, Failure):
-                return task
-            start = msgspec.structs.replace(start, task=task)
+        found = await find(self._tasks[session.env], start, self._run)
+        if isinstance(found, Failure):
+            return found
+        session.task = (found.place, found.key)
+        start = msgspec.structs.replace(start, task=found.task)
         if start.secrets not in session.secrets and session.failure is None:
             start.secrets.hold()
             session.secrets = (*session.secrets, start.secrets)
         return await session.perform(msgspec.structs.replace(op, start=start))
-
-    async def _resolve(self, session: Session, ref: TaskRef) -> Any:
-        try:
-            return await self._tasks[session.env].resolve(ref, self._run)
-        except Exception as exc:
-            logger.exception("resolving a task failed")
-            return failure("internal", f"{type(exc).__name__}: {exc}", ran="unknown")
 
     async def cancel(self, sid: str, principal: Principal, call_id: str) -> Document | Failure:
         session = self._sessions.get(sid)
@@ -247,7 +240,10 @@ class LocalHost:
             return name
         if query.kind == "metadata":
             return await self._about.said(name, self._offerings[name, self._specs[name].kind], self._run)
-        return await self._tasks[name].query(query, self._run)
+        tasks = self._tasks[name]
+        if query.kind == "version" and not getattr(tasks, "has_versions", False):
+            return Document(b"null")
+        return await tasks.query(query, self._run)
 
     async def tasks(self, env: str, split: str) -> AsyncIterator[bytes | Failure]:
         name = self._name(env)
@@ -272,6 +268,15 @@ class LocalHost:
             **self._counts,
             **threads,
         }
+
+    def count(self, env: str) -> int:
+        """How many sessions an environment has, with those that are being torn down."""
+        return self._capacity.taken(env.lower())
+
+    def about(self, sid: str) -> dict[str, Any] | None:
+        """When a session was made and last used, as seconds since the epoch, and how many calls it has had."""
+        session = self._sessions.get(sid)
+        return about(session, self._clock()) if session is not None else None
 
     async def drain(self, grace_s: float) -> None:
         self._draining = True
@@ -358,19 +363,20 @@ class LocalHost:
 
     def _ended_for_good(self, session: Session, why: str, over: asyncio.Future[None]) -> None:
         self._ending.discard(over)
-        calls, failed, reward, _ = session.stats
+        tally = session.tally
         logger.info(
             "episode ended",
             extra={
                 "session": session.id,
                 "env": session.env,
-                "task": session.task_key,
+                "task": session.task[0],
                 "why": why,
+                "task_key": session.task[1],
                 "seconds": round(self._clock() - session.started, 3),
-                "calls": calls,
-                "failed": failed,
-                "reward": reward,
-                "finished": session.finished,
+                "calls": tally.calls,
+                "failed": tally.failed,
+                "reward": tally.reward,
+                "finished": tally.finished or session.finished,
             },
         )
         # after the line above, so that no secret can be in it

@@ -231,6 +231,7 @@ class Made(Message, tag=27):
 
     sid: str
     env: str
+    task_key: str | None = None
 
 
 class Done(Message, tag=28):
@@ -268,8 +269,8 @@ def answer(id: int, outcome: Outcome | None) -> Message:
             return Failed(id, outcome)
         case None:
             return Done(id)
-        case Opened(sid, env):
-            return Made(id, sid, env)
+        case Opened(sid, env, task_key):
+            return Made(id, sid, env, task_key)
         case StepOutcome(observation, reward, done, metadata, notes):
             return Stepped(id, json_text("the observation", [observation, reward, done, metadata, notes]))
     raise FrameError(f"{type(outcome).__name__} is no outcome")
@@ -286,8 +287,8 @@ def outcome_of(message: Message) -> Outcome | None:
             return failed
         case Done():
             return None
-        case Made(_, sid, env):
-            return Opened(sid, env)
+        case Made(_, sid, env, task_key):
+            return Opened(sid, env, task_key)
         case Stepped(_, text):
             try:
                 return StepOutcome(*json_value("the observation", text, _STEP))

@@ -83,6 +83,13 @@ class ThreadedHost:
     async def status(self) -> dict[str, Any]:
         return await self._there(lambda: self._host.status())
 
+    def count(self, env: str) -> int:
+        return int(self._host.count(env))
+
+    def about(self, sid: str) -> dict[str, Any] | None:
+        about: dict[str, Any] | None = self._host.about(sid)
+        return about
+
     async def drain(self, grace_s: float) -> None:
         await self._there(lambda: self._host.drain(grace_s))
 

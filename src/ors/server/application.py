@@ -10,7 +10,10 @@ from typing import Any
 from ors.core.ports import Host, Offering
 from ors.errors import SettingsError
 from ors.faces.http import Receive, Route, Send
+from ors.faces.openenv import FaceOptions, OpenEnvFace
 from ors.faces.ors import ORSFace
+from ors.faces.sockets import SocketLimits
+from ors.faces.tasks import TaskFace
 from ors.hosts.local import HostOptions, LocalHost
 from ors.hosts.threaded import ThreadedHost
 from ors.runtime import RuntimeOptions
@@ -23,22 +26,34 @@ __all__ = ["Application", "host_options"]
 
 logger = logging.getLogger("ors.server")
 
+_RENAME = "override name(), or for OpenEnv's give create_app() the env_name"
+
 
 class Application:
     """Offerings and settings → an ASGI application."""
 
     def __init__(
-        self, make_offerings: Callable[[], Sequence[Offering]], settings: Settings, keys: Sequence[str]
+        self,
+        make_offerings: Callable[[], Sequence[Offering]],
+        settings: Settings,
+        keys: Sequence[str],
+        *,
+        health: str = "ok",
+        seeds: bool = True,
     ) -> None:
         self.settings = settings
+        self._health = health
+        self._seeds = seeds
         self._make_offerings = make_offerings
         self._offerings = make_offerings()
         self._specs = {offering.spec.name.lower(): offering.spec for offering in self._offerings}
         self._keys = Keys(keys)
         self._dispatcher: Dispatcher | None = None
+        self.openenv: OpenEnvFace | None = None
         self._lock = threading.Lock()
         self.host: Any = None
         self._document: bytes | None = None
+        self.describe: Callable[[], bytes] = self.document
         self._check_names()
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
@@ -47,13 +62,25 @@ class Application:
         elif scope["type"] == "lifespan":
             await self._lifespan(receive, send)
         else:
-            # no WebSocket route exists here
-            await receive()
-            await send({"type": "websocket.close", "code": 1000})
+            await (self._dispatcher or self._late()).socket(scope, receive, send)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of the environments, in lower case."""
+        return frozenset(self._specs)
 
     def knows(self, path: str) -> bool:
         """Whether a path belongs to the table of routes."""
         return (self._dispatcher or self._late()).knows(path)
+
+    def knows_socket(self, path: str) -> bool:
+        """Whether a path is one of a WebSocket of the table."""
+        return (self._dispatcher or self._late()).knows_socket(path)
+
+    def socket_paths(self) -> list[str]:
+        """The paths of WebSockets."""
+        host: Any = None
+        return [route.path for route in OpenEnvFace(host).sockets()]
 
     async def start(self) -> None:
         """Make the host on the running event loop."""
@@ -85,20 +112,29 @@ class Application:
         return LocalHost(self._offerings, host_options(self.settings))
 
     def _assemble(self) -> None:
+        self.openenv = OpenEnvFace(self.host, face_options(self.settings, self._seeds))
         self._dispatcher = Dispatcher(
-            self.routes(self.host),
+            self.routes(self.host, self.openenv),
             self.host.offerings(),
             self._keys,
             max_body=self.settings.max_body,
             allowed_origins=self.settings.allowed_origins,
+            sockets=self.openenv.sockets(),
+            limits=SocketLimits(self.settings.max_message, self.settings.socket_ping, self.settings.session_idle),
         )
 
-    def routes(self, host: Host) -> list[Route]:
+    def routes(self, host: Host, openenv: OpenEnvFace | None = None) -> list[Route]:
         """The table of every route over a host."""
         settings = self.settings
         id_key = settings.id_key.encode() if settings.id_key else None
         face = ORSFace(host, max_streams=settings.max_streams, id_key=id_key, retry_after=settings.retry_after)
-        return [*SystemFace(host, self.document).routes(), *face.routes()]
+        openenv = openenv or OpenEnvFace(host, face_options(settings, self._seeds))
+        return [
+            *SystemFace(host, lambda: self.describe(), self._health).routes(),
+            *face.routes(),
+            *TaskFace(host, seeds=self._seeds).routes(),
+            *openenv.routes(),
+        ]
 
     def document(self) -> bytes:
         """The OpenAPI description of every route."""
@@ -131,15 +167,27 @@ class Application:
         if len(self._specs) < len(self._offerings):
             names = [offering.spec.name for offering in self._offerings]
             twice = next(name for name in names if [n.lower() for n in names].count(name.lower()) > 1)
-            raise SettingsError(
-                f"two environments are named '{twice}' (names ignore case); override name() in one of them"
-            )
-        reserved = {route.path.split("/")[1].lower() for route in self.routes(None)}  # type: ignore[arg-type]
+            raise SettingsError(f"two environments are named '{twice}' (names ignore case); in one of them {_RENAME}")
+        paths = [route.path.lower().split("/")[1:] for route in self.routes(None)]  # type: ignore[arg-type]
         for name, spec in self._specs.items():
-            if name in reserved or "/" in name or not name:
+            # those of OpenEnv exist under names like "tools"; only what stands before more would hide one
+            reserved = any(name == first and (rest or spec.kind == "tools") for first, *rest in paths)
+            if reserved or "/" in name or not name:
                 raise SettingsError(
-                    f"an environment cannot be named '{spec.name}': that is a route of the server; override name()"
+                    f"an environment cannot be named '{spec.name}': that is a route of the server; {_RENAME}"
                 )
+
+
+def face_options(settings: Settings, seeds: bool) -> FaceOptions:
+    """The settings that OpenEnv's face needs."""
+    return FaceOptions(
+        mode=settings.openenv_mode,
+        strict_reset=settings.strict_reset,
+        socket_keep_s=settings.socket_keep,
+        http_keep_s=settings.http_keep,
+        cookie=settings.session_cookie,
+        seeds=seeds,
+    )
 
 
 def host_options(settings: Settings) -> HostOptions:

@@ -35,6 +35,8 @@ from uvicorn.protocols.http.httptools_impl import (
 )
 from uvicorn.server import ServerState
 
+from ors.server.websocket import WebSocket
+
 __all__ = ["Connection"]
 
 logger = logging.getLogger("uvicorn.error")
@@ -150,6 +152,15 @@ class Connection(HttpToolsProtocol):
             self.flow.pause_reading()
             self.pipeline.appendleft((exchange, self._application()))
 
+    def _should_upgrade_to_ws(self) -> bool:
+        return True
+
+    def handle_websocket_upgrade(self) -> None:
+        self.connections.discard(self)
+        scope: Any = self.scope
+        scope["path"], scope["raw_path"], scope["query_string"] = self._place(self.url)
+        WebSocket(self.app, self.server_state, self.transport, self.loop).begin(scope)
+
     def begin(self, exchange: Exchange) -> None:
         """Hand a request to the application."""
         self._start_asgi_task(exchange, self._application())
@@ -220,7 +231,6 @@ class Exchange(RequestResponseCycle):
         self.transport = connection.transport
         self.flow = connection.flow
         self.logger = logger
-        self.message_event = cast(asyncio.Event, self)  # uvicorn wakes whoever waits by `message_event.set()`
         self.default_headers = connection.server_state.default_headers
         self.on_response = connection.on_response_complete
         self.disconnected = False
@@ -243,6 +253,12 @@ class Exchange(RequestResponseCycle):
             self._waiter.set_result(None)
 
     set = wake
+
+    @property
+    def message_event(self) -> asyncio.Event:  # type: ignore[override]
+        """uvicorn wakes whoever waits by `message_event.set()`. Kept as an attribute it would be a reference cycle, and
+        a server at work would stop for the garbage collector twenty times a second."""
+        return cast(asyncio.Event, self)
 
     async def receive(self) -> Any:
         if self.waiting_for_100_continue and not self.transport.is_closing():

@@ -16,6 +16,7 @@ from ors.core.ports import OfferingSpec
 from ors.core.secrets import mask
 from ors.errors import RequestError
 from ors.faces.http import Receive, Reply, Request, Route, Send, failure_reply
+from ors.faces.sockets import SocketLimits, SocketRoute, carry
 from ors.server.auth import Keys
 
 __all__ = ["Dispatcher", "route_path"]
@@ -36,7 +37,10 @@ class Dispatcher:
         *,
         max_body: int,
         allowed_origins: Sequence[str] = (),
+        sockets: Sequence[SocketRoute] = (),
+        limits: SocketLimits | None = None,
     ) -> None:
+        self._limits = limits or SocketLimits()
         self._environments = environments
         self._first = next(iter(environments))
         self._keys = keys
@@ -47,6 +51,7 @@ class Dispatcher:
         self._patterns: list[tuple[re.Pattern[str], dict[str, Route]]] = []
         self._found: dict[tuple[str, str], tuple[Route, str | None, str]] = {}
         self._known: set[str] = set()
+        self._sockets = {route.path: route for route in sockets}
         for route in routes:
             if "{" in route.path:
                 pattern = re.compile(re.sub(r"\{\w+\}", "[^/]*", route.path))
@@ -66,6 +71,37 @@ class Dispatcher:
         if len(self._known) < _KNOWN_PATHS:
             self._known.add(path)
         return True
+
+    def knows_socket(self, path: str) -> bool:
+        """Whether a path is one of a WebSocket."""
+        return self._socket(path) is not None
+
+    async def socket(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        """Talk to the client of a WebSocket; who may not is answered as to any request, before there is one."""
+        request = Request(scope, receive, send, self._max_body)
+        request.path = route_path(scope)
+        try:
+            if (origin := request.headers.get(b"origin")) is not None:
+                self._check_origin(origin, request.headers)
+            request.principal = self._keys.authenticate(request.headers)
+            found = self._socket(request.path)
+            if found is None:
+                raise RequestError("not_found", f"there is no WebSocket at {request.path[:200]}")
+            route, request.env, request.env_spelt = found
+            if route.scope == "env" and request.env not in self._environments:
+                raise RequestError("unknown_environment", f"unknown environment '{request.env_spelt[:200]}'")
+        except RequestError as exc:
+            await _refuse(request, failure_reply(failure(exc.kind, mask(exc.detail))))
+            return
+        await carry(request, route.open, self._limits)
+
+    def _socket(self, path: str) -> tuple[SocketRoute, str | None, str] | None:
+        bare = path.rstrip("/") or "/"
+        if (route := self._sockets.get(bare.lower())) is not None:
+            return route, self._first, ""
+        first, slash, rest = bare[1:].partition("/")
+        route = self._sockets.get(f"/{rest.lower()}") if slash else None
+        return (route, first.lower(), first) if route is not None and route.scope == "env" else None
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         request = Request(scope, receive, send, self._max_body)
@@ -166,6 +202,16 @@ class Dispatcher:
             raise RequestError(
                 "foreign_origin", "requests from pages of other origins are refused; see allowed_origins"
             )
+
+
+async def _refuse(request: Request, reply: Reply) -> None:
+    await request.receive()
+    if "websocket.http.response" not in (request.scope.get("extensions") or {}):
+        await request.send({"type": "websocket.close", "code": 1008, "reason": ""})
+        return
+    start = {"type": "websocket.http.response.start", "status": reply.status, "headers": reply.headers}
+    await request.send(start)
+    await request.send({"type": "websocket.http.response.body", "body": reply.body})
 
 
 def route_path(scope: Mapping[str, Any]) -> str:

@@ -14,7 +14,9 @@ from ors._version import __version__
 from ors.core.failures import KINDS
 from ors.core.ports import OfferingSpec
 from ors.faces.http import Route
+from ors.faces.openenv import OpenEnvFace
 from ors.faces.ors import ORSFace
+from ors.faces.tasks import TaskFace
 from ors.jsontext import dump
 from ors.schema import json_schema
 from ors.server.system import SystemFace
@@ -31,6 +33,7 @@ _TAGS = {
     "Environments": "What the server offers. The first environment also answers without its name in the path.",
     "Task API": "The tasks of an environment. Nothing here starts an episode.",
     "Sessions": "An episode from its creation to its end. `X-Session-ID` says which one.",
+    "OpenEnv": "Episodes of steps, for OpenEnv's clients. The WebSockets `/ws` and `/mcp` cannot be described here.",
     "Server": "The server itself.",
 }
 _HEADERS: dict[str, dict[str, Any]] = {
@@ -52,11 +55,22 @@ _HEADERS: dict[str, dict[str, Any]] = {
         "description": "The `task_id` of the call to cancel.",
         "schema": {"type": "string", "minLength": 1, "maxLength": 256, "pattern": r"^[!-~]+$"},
     },
+    "If-None-Match": {
+        "description": "The `ETag` of an earlier answer: while the answer is the same, its status is 304.",
+        "schema": {"type": "string", "maxLength": 512, "pattern": r"^[!-~]*$"},
+    },
 }
 _ERROR = {
     "description": "What failed: words for people, a kind for programs, and whether asking again later can help.",
     "type": "object",
-    "properties": {"detail": {"type": "string"}, "kind": {"type": "string"}, "retryable": {"type": "boolean"}},
+    "properties": {
+        "detail": {
+            "description": "Words; for a body that does not fit, on OpenEnv's routes, a list of its faults.",
+            "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "object"}}],
+        },
+        "kind": {"type": "string"},
+        "retryable": {"type": "boolean"},
+    },
     "required": ["detail", "kind", "retryable"],
 }
 _TOOLS = {
@@ -77,6 +91,9 @@ _EXAMPLES: dict[str, Any] = {
     "GetTaskRange": {"split": "train", "start": 0, "stop": 10},
     "CreateSession": {"split": "train", "index": 0},
     "ToolCall": {"name": "submit", "input": {"answer": "42"}},
+    "ResetRequest": {"seed": 42, "episode_id": "episode-1"},
+    "StepRequest": {"action": {"type": "call_tool", "tool_name": "submit", "arguments": {"answer": "42"}}},
+    "JSONRPCRequest": {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}},
 }
 
 
@@ -97,7 +114,7 @@ def document(routes: Sequence[Route], specs: Mapping[str, OfferingSpec], has_key
         },
         "tags": [{"name": tag, "description": text} for tag, text in _TAGS.items() if tag in used],
         "paths": paths,
-        "components": {"schemas": _components()},
+        "components": {"schemas": _components(routes)},
     }
     if has_keys:
         whole["components"]["securitySchemes"] = {
@@ -111,7 +128,8 @@ def document(routes: Sequence[Route], specs: Mapping[str, OfferingSpec], has_key
 def static_document() -> bytes:
     """Describe what every server answers, whatever its environments: as one that asks for keys."""
     host: Any = None
-    return document([*SystemFace(host, bytes).routes(), *ORSFace(host).routes()], {}, has_keys=True)
+    faces = (SystemFace(host, bytes), ORSFace(host), TaskFace(host), OpenEnvFace(host))
+    return document([route for face in faces for route in face.routes()], {}, has_keys=True)
 
 
 def _operation(route: Route, path: str, specs: Mapping[str, OfferingSpec], has_keys: bool) -> dict[str, Any]:
@@ -133,8 +151,10 @@ def _operation(route: Route, path: str, specs: Mapping[str, OfferingSpec], has_k
         media: dict[str, Any] = {"schema": {"$ref": f"{_SCHEMAS}{route.body.__name__}"}}
         if (example := _EXAMPLES.get(route.body.__name__)) is not None:
             media["example"] = example
-        described["requestBody"] = {"required": True, "content": {"application/json": media}}
+        described["requestBody"] = {"required": not route.optional, "content": {"application/json": media}}
     described["responses"] = {"200": _success(route), **_failures(_kinds(route, path, has_keys))}
+    if "If-None-Match" in route.headers:
+        described["responses"]["304"] = {"description": "The answer is still the one of `If-None-Match`"}
     if has_keys and route.open:
         described["security"] = []
     return described
@@ -243,11 +263,14 @@ def _failure(status: int, kinds: list[str]) -> dict[str, Any]:
     return described
 
 
-def _components() -> dict[str, Any]:
+def _components(routes: Sequence[Route]) -> dict[str, Any]:
     """The data types as the standard has them; the references of the draft-07 document are moved, nothing else."""
     text = json.dumps(json_schema()["definitions"]).replace("#/definitions/", _SCHEMAS)
     schemas: dict[str, Any] = json.loads(text)
     # every JSON object: said without recursion, which many readers of this document cannot follow
     schemas["JSONObject"] = {"description": "A JSON object.", "type": "object", "additionalProperties": True}
     del schemas["JSONValue"]
+    for body in (route.body for route in routes):
+        if body is not None and body.__name__ not in schemas:
+            schemas[body.__name__] = body.model_json_schema()
     return {"Error": _ERROR, "Tools": _TOOLS, **schemas}

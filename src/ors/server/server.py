@@ -6,10 +6,10 @@ import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ors.adapters.ors_environment import ORSOffering
-from ors.environment import Environment
+from ors.core.ports import Offering
 from ors.errors import SettingsError
 from ors.server.application import Application
+from ors.server.entries import Entry, offering
 from ors.settings import Settings
 
 if TYPE_CHECKING:
@@ -21,13 +21,14 @@ __all__ = ["Server"]
 class Server:
     """Serves environments. The first one also answers at the root.
 
-    environments: classes of environments. settings: see `ors.settings.Settings`; single settings may be given by name.
+    environments: classes of environments, also those that are written for OpenEnv, and what `create_app` made of such.
+    settings: see `ors.settings.Settings`; single settings may be given by name.
     Raises AuthoringError when a class cannot be served as it is written, SettingsError for a bad setting.
     """
 
     def __init__(
         self,
-        environments: Sequence[type[Environment]],
+        environments: Sequence[Any],
         return_errors: str | None = None,
         *,
         settings: Settings | None = None,
@@ -42,8 +43,12 @@ class Server:
         if not self.environments:
             raise SettingsError("Server() needs at least one environment class")
         keys = self.settings.keys()
-        make = functools.partial(_offerings, tuple(self.environments), self.settings.return_errors)
-        self.application = Application(make, self.settings, keys)
+        entries = tuple(Entry.of(environment) for environment in self.environments)
+        make = functools.partial(_offerings, entries, self.settings)
+        apps = [environment for environment in self.environments if hasattr(environment, "added")]
+        health = "healthy" if len(apps) == len(self.environments) == 1 else "ok"
+        self.application = Application(make, self.settings, keys, health=health)
+        self._apps = [app for app in apps if any(app.added())]
         self._has_keys = bool(keys)
         self._shell: Any = None
 
@@ -54,20 +59,27 @@ class Server:
             from ors.server.shell import Shell
 
             self._shell = Shell(self.application)
+            for app in self._apps:
+                routes, middleware = app.added()
+                self._shell.router.routes += routes
+                self._shell.user_middleware += middleware
         return self._shell
+
+    def _served(self) -> Any:
+        return self.app if self._shell is not None or self._apps else self.application
 
     def run(self, host: str = "0.0.0.0", port: int = 8080) -> None:
         """Serve until SIGTERM or SIGINT, then let running calls end, tear everything down and return."""
         from ors.server.run import run
 
-        run(self._shell or self.application, self.application, host, port, has_keys=self._has_keys)
+        run(self._served(), self.application, host, port, has_keys=self._has_keys)
 
     def background(self) -> Background:
         """Serve in a thread, on a free port of 127.0.0.1: `with Server([MyEnvironment]).background() as url:`."""
         from ors.server.background import Background
 
-        return Background(self._shell or self.application, self.application)
+        return Background(self._served(), self.application)
 
 
-def _offerings(environments: tuple[type[Environment], ...], errors: Any) -> list[ORSOffering]:
-    return [ORSOffering(cls, errors=errors) for cls in environments]
+def _offerings(entries: tuple[Entry, ...], settings: Settings) -> list[Offering]:
+    return [offering(entry, settings) for entry in entries]

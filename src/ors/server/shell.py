@@ -10,9 +10,11 @@ import json
 from typing import Any
 
 import fastapi
+from fastapi.routing import APIRoute
 from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from ors.jsontext import dump
 from ors.server.application import Application
 from ors.server.dispatch import route_path
 
@@ -26,6 +28,7 @@ class Shell(fastapi.FastAPI):
         # docs and the description come from the table of routes
         super().__init__(title="ORS Kit", openapi_url=None, docs_url=None, redoc_url=None)
         self._application = application
+        application.describe = self._describe
         # what neither table knows is answered in one shape, and tells nothing to whoever has no key
         self.router.default = application
 
@@ -36,8 +39,14 @@ class Shell(fastapi.FastAPI):
             # with no middleware to pass, the stack below would come to the same end
             scope["app"] = self
             await self._application(scope, receive, send)
+        elif scope["type"] == "websocket" and not self.user_middleware and self._knows_socket(scope):
+            scope["app"] = self
+            await self._application(scope, receive, send)
         else:
             await super().__call__(scope, receive, send)
+
+    def _knows_socket(self, scope: Scope) -> bool:
+        return self._application.knows_socket(route_path(scope))
 
     def build_middleware_stack(self) -> ASGIApp:
         added = self.user_middleware
@@ -56,6 +65,10 @@ class Shell(fastapi.FastAPI):
             known = document["components"].setdefault(kind, {})
             known |= {name: part for name, part in parts.items() if name not in known}
         return document
+
+    def _describe(self) -> bytes:
+        added = any(isinstance(route, APIRoute) for route in self.routes)
+        return dump(self.openapi()) if added else self._application.document()
 
     async def _live(self, scope: Scope, receive: Receive, send: Send) -> None:
         """The server starts before, and stops after, what the added parts do in their own lifespan."""
@@ -82,7 +95,10 @@ class _Own:
         self._application = application
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and self._application.knows(route_path(scope)):
+        kind, application = scope["type"], self._application
+        if (kind == "http" and application.knows(route_path(scope))) or (
+            kind == "websocket" and application.knows_socket(route_path(scope))
+        ):
             await self._application(scope, receive, send)
         else:
             await self._app(scope, receive, send)

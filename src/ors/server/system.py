@@ -21,6 +21,7 @@ CAPABILITIES = (
     "create_session_json",
     "error_kinds",
     "required_secrets",
+    "task_keys",
 )
 """What `/version` says that this server can do beyond the text of the standard."""
 
@@ -41,8 +42,9 @@ _STATUS = {
 class SystemFace:
     """Liveness, readiness, version and the description of every route."""
 
-    def __init__(self, host: Host, document: Callable[[], bytes]) -> None:
+    def __init__(self, host: Host, document: Callable[[], bytes], health: str = "ok") -> None:
         self._host = host
+        self._health = dump({"status": health})
         self._document = document
 
     def routes(self) -> list[Route]:
@@ -78,7 +80,7 @@ class SystemFace:
         ]
 
     async def health(self, request: Request) -> Reply:
-        return json_reply(b'{"status":"ok"}')
+        return json_reply(self._health)
 
     async def ready(self, request: Request) -> Reply:
         status: dict[str, Any] = await self._host.status()

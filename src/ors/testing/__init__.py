@@ -1,17 +1,9 @@
-"""What authors call in their tests: `check_environment`, and the rules that it checks.
-
-from ors.testing import check_environment
-
-def test_the_environment():
-    check_environment(MyEnvironment)
-"""
+"""What authors call in their own tests: `check_environment` finds what goes wrong when others play an environment."""
 
 from __future__ import annotations
 
-from ors.testing.check import check_environment, examine
-from ors.testing.complaints import Complaint, EnvironmentCheckError, EnvironmentCheckWarning, Level
-from ors.testing.report import CheckReport
-from ors.testing.rules import RULES, Rule
+from ors.testing.check import check_environment
+from ors.testing.complaints import RULES, CheckReport, Complaint, EnvironmentCheckError, EnvironmentCheckWarning, Rule
 
 __all__ = [
     "RULES",
@@ -19,8 +11,6 @@ __all__ = [
     "Complaint",
     "EnvironmentCheckError",
     "EnvironmentCheckWarning",
-    "Level",
     "Rule",
     "check_environment",
-    "examine",
 ]

@@ -1,146 +1,137 @@
-"""Calls that wait on an event loop's own thread, noticed while a coroutine of the author's runs.
+"""Calls that block an event loop, seen while an author's `async def` code runs on it.
 
-A profile function of that thread sees each call into C and each Python function that is entered. It sees no other
-thread: what is done with `asyncio.to_thread` is all right. It costs a few times the speed of Python code, so only one
-episode is watched so; how long code computes is measured in others, without it (`stage`).
+Known blocking functions are seen at once, however short they are; whatever else holds the loop for long is seen by a
+thread that looks.
 """
 
 from __future__ import annotations
 
 import builtins
-import concurrent.futures
-import io
+import contextlib
+import functools
 import os
-import select
 import socket
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
-from types import CodeType, FrameType
-from typing import Any, Literal
+from types import FrameType
+from typing import Any
 
-from ors.testing.places import Own, Spot
+from ors.testing.places import author_frame
 
-__all__ = ["Blocked", "Watcher"]
+__all__ = ["Blocked", "BlockingWatch"]
+
+HELD_S = 0.1
+"""A loop that does nothing else for so long is blocked, whatever it does."""
+
+_FUNCTIONS: tuple[tuple[Any, str], ...] = (
+    (time, "sleep"),
+    (subprocess.Popen, "wait"),
+    (os, "system"),
+    (socket, "getaddrinfo"),
+    (socket, "gethostbyname"),
+    (builtins, "input"),
+)
+_OF_SOCKETS = ("connect", "recv", "recv_into", "send", "sendall")
 
 
 @dataclass(frozen=True)
 class Blocked:
-    """A call that waited: what was called, whether it was about a file, and the line of the author's that called."""
+    """A call that blocked: what was called, and the author's line and function that called it."""
 
     what: str
-    kind: Literal["waits", "file", "busy"]
-    spot: Spot
+    file: str
+    line: int
     function: str
 
 
-_PYTHON = {
-    function.__code__: name
-    for name, function in {
-        "subprocess.run": subprocess.run,
-        "subprocess.call": subprocess.call,
-        "Popen.communicate": subprocess.Popen.communicate,
-        "Popen.wait": subprocess.Popen.wait,
-        "socket.create_connection": socket.create_connection,
-    }.items()
-}
-_WAITS = {
-    concurrent.futures.Future.result.__code__: "Future.result",
-    threading.Event.wait.__code__: "Event.wait",
-    threading.Thread.join.__code__: "Thread.join",
-}
-_THREAD_START = threading.Thread.start.__code__
-_C = {time.sleep: "time.sleep", os.system: "os.system", builtins.input: "input"}
-_FILES = {builtins.open, io.open_code, os.listdir, os.scandir}
-_SOCKET_METHODS = frozenset(("connect", "recv", "recv_into", "recvfrom", "send", "sendall", "sendto", "accept"))
-_TLS_METHODS = frozenset(("do_handshake", "read", "write"))
+class BlockingWatch:
+    """What blocked the loop of the thread that uses it. module: the author's, whose own names are watched too."""
 
+    def __init__(self, module: Any = None) -> None:
+        self.found: dict[tuple[str, int], Blocked] = {}
+        self._module = module
+        self._beat = 0.0
+        self._thread = 0
+        self._over = threading.Event()
 
-class Watcher:
-    """Notices, between `start` and `stop` on one thread, what blocks it."""
+    @contextlib.contextmanager
+    def watching(self) -> Iterator[None]:
+        """Watch this thread for the length of a `with`."""
+        self._thread = threading.get_ident()
+        self._beat = time.monotonic()
+        looking = threading.Thread(target=self._look, name="ors-check-watch", daemon=True)
+        looking.start()
+        try:
+            # A profile function would see every call, but CPython 3.11 can loop for ever with one that is set in a
+            # thread; so the functions themselves tell, while this lasts.
+            with contextlib.ExitStack() as stack:
+                for owner, name in _FUNCTIONS:
+                    stack.enter_context(self._telling(owner, name))
+                for name in _OF_SOCKETS:
+                    stack.enter_context(self._telling_of_sockets(name))
+                yield
+        finally:
+            self._over.set()
+            looking.join()
 
-    def __init__(self, own: Own) -> None:
-        self._own = own
-        self._before: Any = None
-        self.found: list[Blocked] = []
+    def beat(self) -> None:
+        """The loop is alive."""
+        self._beat = time.monotonic()
 
-    def start(self) -> None:
-        """Watch this thread."""
-        self._before = sys.getprofile()
-        sys.setprofile(self._see)
+    @contextlib.contextmanager
+    def _telling(self, owner: Any, name: str) -> Iterator[None]:
+        function = getattr(owner, name)
+        what = f"{getattr(owner, '__qualname__', owner.__name__)}.{name}()".removeprefix("builtins.")
 
-    def stop(self) -> None:
-        """Watch it no longer."""
-        sys.setprofile(self._before)
+        @functools.wraps(function)
+        def told(*args: Any, **kwargs: Any) -> Any:
+            if threading.get_ident() == self._thread:
+                self._note(sys._getframe(1), what)
+            return function(*args, **kwargs)
 
-    def _see(self, frame: FrameType, event: str, arg: Any) -> None:
-        if event == "call":
-            code = frame.f_code
-            if code in _PYTHON:
-                self._note(_PYTHON[code], frame)
-            elif code in _WAITS and not _is_over(code, frame):
-                self._note(_WAITS[code], frame)
-        elif event == "c_call":
-            try:
-                name = _C.get(arg)
-            except TypeError:  # it cannot be hashed
-                return
-            if name is not None:
-                self._note(name, frame)
-            elif arg in _FILES:
-                self._note(getattr(arg, "__name__", "open"), frame, "file")
-            else:
-                self._see_socket(frame, arg)
+        # `from time import sleep` has put the function under a name of the author's
+        own = [key for key, value in vars(self._module).items() if value is function] if self._module else []
+        setattr(owner, name, told)
+        for key in own:
+            setattr(self._module, key, told)
+        try:
+            yield
+        finally:
+            setattr(owner, name, function)
+            for key in own:
+                setattr(self._module, key, function)
 
-    def _see_socket(self, frame: FrameType, arg: Any) -> None:
-        owner = getattr(arg, "__self__", None)
-        name = getattr(arg, "__name__", "")
-        if name in _SOCKET_METHODS and isinstance(owner, socket.SocketType) and owner.gettimeout() != 0:
-            self._note(f"socket.{name}", frame)
-        elif name in _TLS_METHODS and type(owner).__name__ == "_SSLSocket":
-            outer = getattr(owner, "owner", None)
-            if outer is not None and isinstance(outer, socket.socket) and outer.gettimeout() != 0:
-                self._note(f"TLS {name}", frame)
-        elif name == "getaddrinfo" and getattr(arg, "__module__", "") == "_socket":
-            self._note("socket.getaddrinfo", frame)
-        elif name == "select" and owner is select:
-            self._note("select.select", frame)
+    @contextlib.contextmanager
+    def _telling_of_sockets(self, name: str) -> Iterator[None]:
+        function = getattr(socket.socket, name)
 
-    def _note(self, what: str, frame: FrameType, kind: Literal["waits", "file"] = "waits") -> None:
-        caller = self._own.frame(frame)
-        if caller is None:
-            return
-        if kind == "file" and not _is_direct(frame, caller):
-            return  # what an import or a library opens is not what the author can mend here
-        code = caller.f_code
-        blocked = Blocked(what, kind, (code.co_filename, caller.f_lineno), code.co_qualname)
-        # one call often makes others: the outermost, which the author wrote, is what is told
-        if not any(known.spot == blocked.spot for known in self.found):
-            self.found.append(blocked)
+        @functools.wraps(function)
+        def told(of: Any, *args: Any, **kwargs: Any) -> Any:
+            # one that does not wait is how event loops read
+            if threading.get_ident() == self._thread and of.gettimeout() != 0:
+                self._note(sys._getframe(1), f"a socket's {name}()")
+            return function(of, *args, **kwargs)
 
+        setattr(socket.socket, name, told)
+        try:
+            yield
+        finally:
+            delattr(socket.socket, name)
 
-def _is_direct(frame: FrameType, caller: FrameType) -> bool:
-    """Whether the author's line opened the file itself, or with pathlib."""
-    between: FrameType | None = frame
-    while between is not None and between is not caller:
-        if "pathlib" not in between.f_code.co_filename:
-            return False
-        between = between.f_back
-    return True
+    def _note(self, frame: FrameType | None, what: str) -> None:
+        written = author_frame(frame)
+        if written is not None:
+            code = written.f_code
+            blocked = Blocked(what, code.co_filename, written.f_lineno, code.co_name)
+            self.found.setdefault((blocked.file, blocked.line), blocked)
 
-
-def _is_over(code: CodeType, frame: FrameType) -> bool:
-    """Whether what is waited for has come already, or the wait is none."""
-    if frame.f_back is not None and frame.f_back.f_code is _THREAD_START:
-        return True  # the moment that a thread takes to begin
-    timeout = frame.f_locals.get("timeout")
-    if timeout is not None and timeout <= 0:
-        return True
-    waited = frame.f_locals.get("self")
-    if isinstance(waited, threading.Thread):
-        return not waited.is_alive()
-    done: Callable[[], bool] | None = getattr(waited, "done", None) or getattr(waited, "is_set", None)
-    return done is None or done()
+    def _look(self) -> None:
+        while not self._over.wait(HELD_S / 4):
+            held = time.monotonic() - self._beat
+            if held >= HELD_S:
+                frame = sys._current_frames().get(self._thread)
+                self._note(frame, f"code that held the event loop for {held:.1f} s")

@@ -1,133 +1,123 @@
-"""`check_environment`: what authors call in their own tests."""
+"""`check_environment`: plays an environment as a server and many clients would, and says what went wrong where."""
 
 from __future__ import annotations
 
-import random
 import sys
+import time
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
+from pathlib import Path
 from typing import Any
 
-from ors.environment import Environment
-from ors.testing.complaints import EnvironmentCheckError, EnvironmentCheckWarning
-from ors.testing.inspection import Inspection, Options
-from ors.testing.places import Own
-from ors.testing.report import CheckReport
-from ors.testing.rules import chosen
-from ors.testing.stage import Hung, Stage
+from ors.testing.complaints import RULES, CheckReport, EnvironmentCheckError, EnvironmentCheckWarning
+from ors.testing.episodes import check_episodes
+from ors.testing.judge import Judge
+from ors.testing.new_process import digest, digests_elsewhere
+from ors.testing.openenv_rules import check_openenv_episodes
+from ors.testing.stage import Stage
+from ors.testing.subjects import is_openenv, subject_of
+from ors.testing.task_rules import Tasks, check_tasks
+from ors.testing.tool_rules import check_tools
 
-__all__ = ["check_environment", "examine"]
+__all__ = ["check_environment", "report_on"]
 
 
 def check_environment(
-    cls: type,
+    cls: type[Any],
     *,
-    split: str | Iterable[str] | None = None,
-    tasks: int = 4,
-    skip: str | Iterable[str] = (),
-    warn: bool = True,
+    splits: Collection[str] = (),
+    samples: int = 8,
     secrets: Mapping[str, str] | None = None,
-    inputs: Mapping[str, Mapping[str, Any]] | None = None,
-    action_cls: type | None = None,
-    observation_cls: type | None = None,
-    timeout_s: float = 60.0,
-    budget_s: float = 60.0,
+    skip: Collection[str] = (),
+    new_process: bool = True,
 ) -> CheckReport:
-    """Check an environment class without a server: its tasks, its prompts, its tools, and what its episodes leave.
+    """Check an environment class, without a network. To be called in its author's own tests.
 
-    Episodes are really played: `setup`, the prompt, each tool with an input made from its schema, `teardown`.
-
-    split: the split or splits to look at; all of them otherwise. tasks: how many tasks of each are played. skip: ids of
-    rules, or areas (`"prompt"`), that are not checked. warn: whether warnings are issued. secrets: what episodes need;
-    they are looked for in all that the environment says. inputs: by the name of a tool, what to call it with instead
-    of what is made (`"step"` is the action of an OpenEnv environment). action_cls, observation_cls: the models of such
-    an environment, where its class does not name them. timeout_s: how long one method may take. budget_s: how long the
-    check plays; what must be looked at is looked at in any case.
-
-    Returns the report. Raises EnvironmentCheckError, which has it, if there are errors; issues an
-    EnvironmentCheckWarning for each warning. Notes are in the report only. Raises ValueError for a rule that there is
-    not, and TypeError for what is no environment class.
+    splits: only these; all otherwise. samples: how many tasks of a split are looked at. secrets: what its sessions are
+    given. skip: ids of rules (`ors.testing.RULES`). new_process: whether tasks are asked for in a new process too.
+    Returns the report. Raises EnvironmentCheckError, with everything that was found, where a rule of the level `error`
+    is broken; warns with EnvironmentCheckWarning for each warning. Raises TypeError for what is no environment.
     """
-    report = examine(
-        cls,
-        split=split,
-        tasks=tasks,
-        skip=skip,
-        secrets=secrets,
-        inputs=inputs,
-        action_cls=action_cls,
-        observation_cls=observation_cls,
-        timeout_s=timeout_s,
-        budget_s=budget_s,
-    )
-    if warn:
-        for complaint in report.warnings:
-            warnings.warn(EnvironmentCheckWarning(complaint), stacklevel=2)
-    if report.errors:
+    report = report_on(cls, splits=splits, samples=samples, secrets=secrets, skip=skip, new_process=new_process)
+    if not report.ok:
         raise EnvironmentCheckError(report)
+    for complaint in report.of("warning"):
+        warnings.warn(str(complaint), EnvironmentCheckWarning, stacklevel=2)
     return report
 
 
-def examine(
-    cls: type,
+def report_on(
+    cls: type[Any],
     *,
-    split: str | Iterable[str] | None = None,
-    tasks: int = 4,
-    skip: str | Iterable[str] = (),
+    splits: Collection[str] = (),
+    samples: int = 8,
     secrets: Mapping[str, str] | None = None,
-    inputs: Mapping[str, Mapping[str, Any]] | None = None,
-    action_cls: type | None = None,
-    observation_cls: type | None = None,
-    timeout_s: float = 60.0,
-    budget_s: float = 60.0,
+    skip: Collection[str] = (),
+    new_process: bool = True,
 ) -> CheckReport:
-    """The same, and the report is all that comes of it: nothing is raised for what is wrong with the environment."""
-    if tasks < 1:
-        raise ValueError(f"tasks={tasks}: at least one task of each split is played")
-    options = Options(
-        splits=(split,) if isinstance(split, str) else tuple(split) if split is not None else None,
-        tasks=tasks,
-        skip=chosen((skip,) if isinstance(skip, str) else skip),
-        secrets=secrets or {},
-        inputs=inputs or {},
-        action_cls=action_cls,
-        observation_cls=observation_cls,
-        timeout_s=timeout_s,
-        budget_s=budget_s,
+    """The same, and nothing is raised for what the environment does."""
+    from ors.environment import Environment
+
+    if not isinstance(cls, type) or not (issubclass(cls, Environment) or is_openenv(cls)):
+        raise TypeError(f"{cls!r} is no environment: give the class, an ors.Environment or one of OpenEnv")
+    if unknown := sorted(set(skip) - RULES.keys()):
+        raise ValueError(f"there is no rule {unknown[0]!r}; the rules are {', '.join(RULES)}")
+    if samples < 2:
+        raise ValueError("samples must be 2 or more: the first task and the last")
+    begun = time.monotonic()
+    report = CheckReport(cls.__name__)
+    stage = Stage(sys.modules.get(cls.__module__))
+    judge = Judge(
+        cls,
+        stage,
+        report,
+        splits=tuple(splits),
+        samples=samples,
+        secrets=dict(secrets or {}),
+        skip=frozenset(skip),
     )
-    is_tools = isinstance(cls, type) and issubclass(cls, Environment)
-    if not is_tools:
-        from ors.adapters.openenv_environment import is_openenv
 
-        if not is_openenv(cls):
-            kind = f"an instance of {type(cls).__name__}" if not isinstance(cls, type) else f"the class {cls.__name__}"
-            raise TypeError(f"{kind} is no environment class; pass a subclass of ors.Environment")
-    own = Own([cls, *getattr(cls, "toolsets", ())] if is_tools else [cls])
-    generators = _generators()
-    with Stage(own, timeout_s) as stage:
-        look = Inspection(cls, "tools" if is_tools else "steps", own, stage, options)
-        try:
-            if is_tools:
-                from ors.testing.tool_environments import check_tool_environment
+    async def work() -> Tasks:
+        tasks = Tasks(judge, *subject_of(cls))
+        if is_openenv(cls):
+            if tasks.defines("list_splits"):
+                await check_tasks(tasks)
+            await check_openenv_episodes(judge)
+        else:
+            table = check_tools(judge)
+            await check_tasks(tasks)
+            if table:
+                await check_episodes(judge, tasks, table)
+        return tasks
 
-                check_tool_environment(look)
-            else:
-                from ors.testing.step_environments import check_step_environment
-
-                check_step_environment(look)
-        except Hung:
-            pass  # it is told, and nothing else can be
-    _restore(generators)
-    return look.report()
+    tasks = stage.play(work)
+    if new_process:
+        _check_elsewhere(judge, tasks)
+    _tell_blocking(judge)
+    report.seconds = time.monotonic() - begun
+    return report
 
 
-def _generators() -> tuple[Any, Any]:
-    numpy = sys.modules.get("numpy")
-    return random.getstate(), numpy.random.get_state() if numpy is not None else None
+def _check_elsewhere(judge: Judge, tasks: Tasks) -> None:
+    if not tasks.examples or "order-process" in judge.skip:
+        return
+    if any(complaint.rule.id in ("tasks-repeat", "task-json") for complaint in judge.report.complaints):
+        return  # they are not the same here either
+    elsewhere = digests_elsewhere(judge.cls, [(split, index) for split, index, _ in tasks.examples])
+    if isinstance(elsewhere, str):
+        judge.passed_over("order-process", elsewhere)
+        return
+    judge.looked_at("order-process")
+    for (split, index, task), other in zip(tasks.examples, elsewhere, strict=True):
+        if digest(task) != other:
+            method = "get_task" if tasks.defines("get_task") else "list_tasks"
+            judge.complain("order-process", f"task {index} of {split!r} is another in a new process", method)
+            return
 
 
-def _restore(states: tuple[Any, Any]) -> None:
-    random.setstate(states[0])
-    numpy = sys.modules.get("numpy")
-    if numpy is not None and states[1] is not None:
-        numpy.random.set_state(states[1])
+def _tell_blocking(judge: Judge) -> None:
+    judge.looked_at("blocking")
+    for blocked in judge.stage.blocking.found.values():
+        words = f"{blocked.what} blocks every session of the environment"
+        where = f"{Path(blocked.file).name}, in {blocked.function}"
+        judge.complain_at("blocking", words, where, blocked.file, blocked.line)

@@ -1,259 +1,328 @@
-"""Playing an episode of an `ors.Environment` as a server does, and the rules about what comes of it."""
+"""Rules of episodes of an `ors.Environment`: from the constructor to the teardown, one alone and two at once."""
 
 from __future__ import annotations
 
 import copy
 import json
-import random
-import sys
-from collections.abc import Callable, Mapping
+import re
+import time
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ors.adapters.ors_environment import ORSOffering
 from ors.adapters.ors_output import prompt_document, tool_outcome
-from ors.conformance.inputs import make_input
 from ors.core.failures import Failure
-from ors.errors import ToolError
-from ors.testing.inspection import Inspection, words_of
-from ors.testing.round_trip import canonical
-from ors.testing.stage import Outcome
-from ors.tools import InvalidInput
-from ors.types import ListToolsOutput, RunToolError, RunToolSuccess, ToolOutput, ToolSpec
+from ors.environment import Environment
+from ors.testing.judge import Judge, said
+from ors.testing.resources import Held, left_over
+from ors.testing.task_rules import Tasks, plain, same
+from ors.testing.tool_rules import call_tool, tools_to_call
+from ors.tools import ToolDefinition
 
-__all__ = ["Episode", "seed_generators"]
+__all__ = ["check_episodes"]
+
+_ANSWERS = re.compile(r"answer|solution|target|label|expected|gold|truth|reference", re.IGNORECASE)
+_TOOLS_AT_MOST = 16
+_SLOW_S = 1.0
+"""An environment whose episodes begin more slowly is opened fewer times."""
+Transcript = list[Any]
 
 
-class Episode:
-    """One instance: opened, asked, called and closed. What comes of each step is in `transcript`.
+class Play:
+    """One instance, asked for one thing after another; `None` stands for what went wrong, which is complained of."""
 
-    label: names the session. Before each step the shared random generators are seeded from it, so that an environment
-    that draws from them does the same in each episode of that label. quiet: nothing is complained of.
-    """
+    def __init__(self, judge: Judge, task: Any, secrets: Mapping[str, str]) -> None:
+        self.judge = judge
+        self.task = copy.deepcopy(task)
+        self.secrets = secrets
+        self.env: Environment | None = None
+        self.transcript: Transcript = []
+        self.texts: list[str] = []
+        self.prompts = 0
+        """How many of the texts are the prompt's."""
 
-    def __init__(
-        self,
-        look: Inspection,
-        offering: ORSOffering,
-        task: Mapping[str, Any],
-        where: str,
-        *,
-        secrets: Mapping[str, str],
-        label: str = "one",
-        watch: bool = False,
-        quiet: bool = False,
-    ) -> None:
-        self.look, self.offering, self.where = look, offering, where
-        self.task: dict[str, Any] = json.loads(json.dumps(task))
-        self.before = copy.deepcopy(self.task)
-        self.transcript: list[tuple[str, str]] = []
-        self.finished = False
-        self.called: set[str] = set()
-        self._secrets = dict(secrets)
-        self._label, self._watch, self._quiet = label, watch, quiet
-        self._instance: Any = None
-        self._steps = 0
-        self._changed_by = ""
-
-    def _complain(self, id: str, message: str, method: str, **options: Any) -> None:
-        if not self._quiet:
-            self.look.complain(id, message, method, **options)
-
-    def _run(self, method: str, function: Callable[[], Any], owner: type | None = None) -> Outcome:
-        self._steps += 1
-        seed = f"{self._label} {self._steps}"
-
-        def seeded() -> Any:
-            seed_generators(seed)
-            return function()
-
-        outcome = self.look.run(method, seeded, watch=self._watch, owner=owner)
-        if not self._changed_by and canonical(self.task) != canonical(self.before):
-            self._changed_by = method
-        return outcome
-
-    def _note(self, step: str, what: Any) -> None:
-        self.transcript.append((step, what if isinstance(what, str) else canonical(what)))
-
-    # The steps
-
-    def open(self) -> bool:
-        """Construct and set up. Whether that worked."""
-        offering = self.offering
-        keywords: dict[str, Any] = {"task_spec": self.task, "secrets": self._secrets}
-        made: list[Any] = []
-
-        def construct() -> None:
-            made.append(offering.cls(**{key: keywords[key] for key in offering.constructor}))
-
-        outcome = self._run("__init__", construct)
-        method = "__init__"
-        if outcome.error is None:
-            self._instance = made[0]
-            outcome = self._run("setup", lambda: self._instance.setup())
-            method = "setup"
-        if not self._quiet:
-            self.look.seen("episode-opens")
-        if outcome.error is not None:
-            self._say_error("episode-opens", outcome.error, method, f"{self.where} cannot be opened: {method} raised ")
-            self._note(method, words_of(outcome.error))
+    async def open(self) -> bool:
+        """The constructor and `setup`. False where either failed; then it has been torn down."""
+        judge = self.judge
+        judge.looked_at("constructor", "setup")
+        try:
+            env = await judge.stage.run(
+                judge.cls,
+                task_spec=self.task,
+                secrets=self.secrets if type(self.secrets) is _Sentinels else dict(self.secrets),
+            )
+        except Exception as exc:
+            judge.complain("constructor", f"it raises {said(exc)}", "__init__", exc)
+            return False
+        self.env = env
+        try:
+            await judge.stage.run(env.setup)
+        except Exception as exc:
+            judge.complain("setup", f"it raises {said(exc)}", "setup", exc)
+            await self.close()
             return False
         return True
 
-    def prompt(self) -> tuple[str, int] | None:
-        """The text of the prompt and how many blocks it has; None where there is none."""
-        outcome = self._run("get_prompt", lambda: self._instance.get_prompt())
-        if not self._quiet:
-            self.look.seen("prompt-fails", "prompt-empty")
-        if outcome.error is not None:
-            self._say_error("prompt-fails", outcome.error, "get_prompt", f"for {self.where} it raised ")
-            self._note("get_prompt", words_of(outcome.error))
+    async def prompt(self) -> bytes | None:
+        """The prompt as it is sent."""
+        judge, env = self.judge, self.env
+        assert env is not None
+        judge.looked_at("prompt", "prompt-empty")
+        try:
+            value = await judge.stage.run(env.get_prompt)
+        except Exception as exc:
+            judge.complain("prompt", f"it raises {said(exc)}", "get_prompt", exc)
             return None
-        document = self.look.run("get_prompt", lambda: prompt_document("get_prompt", outcome.value)).value
+        document = prompt_document("it", value)
         if isinstance(document, Failure):
-            self._complain("prompt-fails", f"for {self.where}: {document.detail}", "get_prompt")
-            self._note("get_prompt", document.detail)
+            judge.complain("prompt", document.detail.removeprefix("it "), "get_prompt")
             return None
         blocks = json.loads(document.body)
-        text = "\n".join(block["text"] for block in blocks if block["type"] == "text")
-        if not text.strip() and all(block["type"] == "text" for block in blocks):
-            self._complain("prompt-empty", f"for {self.where} it says nothing", "get_prompt")
-        self._note("get_prompt", document.body.decode())
-        self.look.check_shown(document.body.decode(), "the prompt", "get_prompt")
-        return text, len(blocks)
+        texts = [block["text"] for block in blocks if block["type"] == "text"]
+        if not any(text.strip() for text in texts) and len(texts) == len(blocks):
+            judge.complain("prompt-empty", "it says nothing", "get_prompt")
+        self.texts += texts
+        self.transcript.append(document.body.decode())
+        return document.body
 
-    def tools(self) -> list[ToolSpec]:
-        """The tools of this task, the shared ones first."""
-        offering, look = self.offering, self.look
-        if not offering.per_task:
-            hidden = [
-                entry.spec for entry in offering.table.values() if not entry.marks.shared and not entry.marks.terminal
-            ]
-            return [*offering.listed, *(spec for spec in hidden if spec.name not in offering.shared)]
-        outcome = self._run("list_task_tools", lambda: self._instance.list_task_tools())
-        if not self._quiet:
-            look.seen("tool-listed")
-        if outcome.error is not None:
-            self._say_error("tool-listed", outcome.error, "list_task_tools", f"for {self.where} it raised ")
-            return list(offering.listed)
-        specs = outcome.value.tools if hasattr(outcome.value, "tools") else outcome.value
+    async def tool(self, spec: Any) -> Any:
+        """Call a tool."""
+        assert self.env is not None
+        output = await call_tool(self.judge, self.env, spec)
+        outcome = tool_outcome(spec.name, output) if output is not None else None
+        body = getattr(outcome, "body", b"").decode()
+        self.texts.append(json.dumps(json.loads(body), ensure_ascii=False) if body else "")
+        self.transcript.append((spec.name, body))
+        return output
+
+    async def close(self) -> None:
+        """`teardown`."""
+        if self.env is not None:
+            env, self.env = self.env, None
+            await self.judge.attempt("teardown", "teardown", env.teardown)
+
+
+async def check_episodes(judge: Judge, tasks: Tasks, table: dict[str, ToolDefinition]) -> None:
+    """Every rule of episodes, on some of the tasks."""
+    if not tasks.examples:
+        judge.passed_over("setup", "there is no task to play")
+        return
+    broken = {complaint.rule.id for complaint in judge.report.complaints}
+    if "task-json" in broken:
+        judge.passed_over("setup", "a server cannot open a task that is no JSON object")
+        return
+    before = [(split, index, copy.deepcopy(task)) for split, index, task in tasks.examples]
+    task = tasks.examples[0][2]
+    if not await _whole(judge, task, table):
+        return
+    await _leaks(judge, task, table)
+    await _prompts(judge, tasks)
+    await _two_at_once(judge, tasks, table)
+    await _secrets(judge, task, table)
+    if "tasks-repeat" in broken:
+        return  # they are others each time, played or not
+    judge.looked_at("tasks-changed")
+    for (split, index, kept), (_, _, given) in zip(before, tasks.examples, strict=True):
+        if not same(given, kept):
+            judge.complain("tasks-changed", f"task {index} of {split!r} is another after an episode", "")
+            return
         try:
-            data = [spec.model_dump() if hasattr(spec, "model_dump") else spec for spec in specs]
-            listed = ListToolsOutput.model_validate({"tools": data}).tools
-        except (ValueError, TypeError) as exc:
-            said = words_of(exc).partition(" For further information")[0]
-            self._complain("tool-listed", f"it returned no list of tools: {said}", "list_task_tools")
-            return list(offering.listed)
-        names = [spec.name for spec in listed]
-        twice = sorted({name for name in names if names.count(name) > 1})
-        if twice:
-            self._complain("tool-listed", f"it lists {', '.join(twice)} more than once", "list_task_tools")
-        unknown = [name for name in names if name not in offering.table and not offering.custom_call]
-        if unknown:
-            words = f"it lists {', '.join(unknown)}, and there is no such tool: every call of it fails"
-            self._complain("tool-listed", words, "list_task_tools")
-        self._note("list_task_tools", [spec.model_dump() for spec in listed])
-        task_tools = {spec.name: spec for spec in listed if spec.name not in offering.shared}
-        return [*offering.listed, *(spec for name, spec in task_tools.items() if name not in unknown)]
-
-    def call(self, spec: ToolSpec) -> None:
-        """Call a tool with an input that its schema accepts."""
-        name, look = spec.name, self.look
-        self.called.add(name)
-        given = look.options.inputs.get(name)
-        value = dict(given) if given is not None else make_input(spec.input_schema)
-        if value is None:
-            self._note(name, "no input can be made")
+            now = await tasks.one(split, index)
+        except Exception:
+            return  # another rule has said so
+        if not same(now, kept):
+            judge.complain("tasks-changed", f"task {index} of {split!r} is another after episodes", "")
             return
-        entry = self.offering.table.get(name)
-        owner = entry.owner if entry is not None and entry.owner in look.own.classes else None
-        if entry is None or self.offering.custom_call:
-            outcome = self._run("_call_tool", lambda: self._instance._call_tool(name, value))
-            self._judge(name, value, outcome, "_call_tool", None)
+
+
+async def _whole(judge: Judge, task: Any, table: dict[str, ToolDefinition]) -> bool:
+    """An episode, and one of its own for each tool; another that ends right after setup."""
+    begun = time.monotonic()
+    play = Play(judge, task, judge.secrets)
+    if not await play.open():
+        return False
+    prompt = await play.prompt()
+    if time.monotonic() - begun > _SLOW_S:
+        judge.few = True
+    if prompt is not None:
+        judge.looked_at("prompt-repeat")
+        if await play.prompt() != prompt:
+            judge.complain("prompt-repeat", "asked twice in one episode it says something else", "get_prompt")
+    assert play.env is not None
+    specs = await tools_to_call(judge, play.env, table)
+    await play.close()
+    for spec in specs[:_TOOLS_AT_MOST]:
+        play = Play(judge, task, judge.secrets)
+        if await play.open():
+            await play.prompt()
+            await play.tool(spec)
+            await play.close()
+    play = Play(judge, task, judge.secrets)
+    if await play.open():
+        await play.close()
+    return prompt is not None
+
+
+async def _solo(judge: Judge, task: Any, table: dict[str, ToolDefinition], secrets: Mapping[str, str]) -> Play:
+    """An episode in which each tool is called until one ends it."""
+    play = Play(judge, task, secrets)
+    if await play.open():
+        await play.prompt()
+        assert play.env is not None
+        for spec in (await tools_to_call(judge, play.env, table))[:_TOOLS_AT_MOST]:
+            output = await play.tool(spec)
+            if output is not None and output.finished:
+                break
+        await play.close()
+    return play
+
+
+async def _leaks(judge: Judge, task: Any, table: dict[str, ToolDefinition]) -> None:
+    rules = ("leak-threads", "leak-files", "leak-processes")
+    judge.looked_at(*rules)
+    if not judge.few:
+        await _solo(judge, task, table, judge.secrets)  # what is made once and kept is no leak
+    found = []
+    for _ in range(2):
+        held = Held()
+        await _solo(judge, task, table, judge.secrets)
+        found.append(left_over(held))
+        if not found[-1]:
             return
-        known = entry
-
-        def run() -> Any:
-            args, kwargs = known.arguments(value)
-            instance = self._instance
-            method = getattr(instance if isinstance(instance, known.owner) else instance._tool_owner(known), name)
-            return method(*args, **kwargs)
-
-        self._judge(name, value, self._run(name, run, owner), name, owner)
-
-    def call_terminal(self) -> None:
-        """Call the terminal tool as a harness does, with the agent's last message."""
-        terminal = self.offering.terminal
-        if terminal is None:
-            return
-        entry = self.offering.table.get(terminal)
-        owner = entry.owner if entry is not None and entry.owner in self.look.own.classes else None
-        outcome = self._run(terminal, lambda: self._instance.call_terminal_tool("I have nothing more to say."))
-        self._judge(terminal, {}, outcome, terminal, owner)
-
-    def close(self) -> None:
-        """Tear down, and see whether the task is still what it was."""
-        if self._instance is None:
-            return
-        outcome = self._run("teardown", lambda: self._instance.teardown())
-        if not self._quiet:
-            self.look.seen("episode-teardown", "task-kept")
-        if outcome.error is not None:
-            self._say_error("episode-teardown", outcome.error, "teardown", f"after {self.where} it raised ")
-        if self._changed_by:
-            keys = [key for key in self.before if canonical(self.before[key]) != canonical(self.task.get(key))]
-            keys += [key for key in self.task if key not in self.before]
-            words = f"the episode of {self.where} has changed its task: {', '.join(map(repr, keys))}"
-            self._complain("task-kept", words, self._changed_by)
-        self._instance = None
-
-    # Judging
-
-    def _say_error(self, id: str, error: BaseException, method: str, words: str, owner: type | None = None) -> None:
-        spot = self.look.own.raised_at(error)
-        text = words_of(error)
-        self.look.check_shown(text, "the message of an error", method, spot=spot, owner=owner)
-        self._complain(id, f"{words}{text}", method, spot=spot, owner=owner)
-
-    def _judge(self, name: str, value: Any, outcome: Outcome, method: str, owner: type | None) -> None:
-        look = self.look
-        if not self._quiet:
-            look.seen("tool-raises", "tool-output", "tool-reward", "tool-blocks")
-        given = json.dumps(value, ensure_ascii=False, default=str)
-        error, output = outcome.error, outcome.value
-        if isinstance(error, (ToolError, InvalidInput)):
-            self._note(name, words_of(error))
-            look.check_shown(str(error), "what the agent is told of an error", method, owner=owner)
-            return
-        if error is not None:
-            self._note(name, words_of(error))
-            self._say_error("tool-raises", error, method, f"called as '{name}' with {given:.120} it raised ", owner)
-            return
-        output = getattr(output, "root", output)
-        if isinstance(output, RunToolError):
-            self._note(name, output.error)
-            look.check_shown(output.error, "what the agent is told of an error", method, owner=owner)
-            return
-        if isinstance(output, RunToolSuccess):
-            output = output.output
-        written = tool_outcome(name, output)
-        if isinstance(written, Failure):
-            reward = isinstance(output, ToolOutput) and "the reward" in written.detail
-            id = "tool-reward" if reward else "tool-output"
-            self._complain(id, f"called with {given:.120}: {written.detail}", method, owner=owner)
-            self._note(name, written.detail)
-            return
-        if not output.blocks:
-            self._complain("tool-blocks", f"called with {given:.120} it returned no block", method, owner=owner)
-        body = written.body.decode()
-        self._note(name, body)
-        look.check_shown(body, f"the output of '{name}'", method, owner=owner)
-        self.finished = written.finished
+    for rule in rules:
+        if all(rule in left for left in found):
+            names = found[-1][rule]
+            judge.complain(rule, f"after teardown there are still {', '.join(names[:5])}", "teardown")
 
 
-def seed_generators(text: str) -> None:
-    """Set the generators that a whole process shares to what the text says."""
-    random.seed(text)
-    numpy = sys.modules.get("numpy")
-    if numpy is not None:
-        numpy.random.seed(random.getrandbits(32))
-        random.seed(text)
+async def _prompts(judge: Judge, tasks: Tasks) -> None:
+    """The answer must not stand in the prompt: it may by chance, so most tasks that were looked at decide."""
+    judge.looked_at("prompt-answer")
+    shown: dict[str, int] = {}
+    examples = tasks.examples[: 2 if judge.few else judge.samples]
+    for _, _, task in examples:
+        play = Play(judge, task, judge.secrets)
+        if await play.open():
+            await play.prompt()
+            await play.close()
+        text = "\n".join(play.texts)
+        for key in {key for key, value in _answers(plain(task)) if _stands_in(value, text)}:
+            shown[key] = shown.get(key, 0) + 1
+    for key, count in shown.items():
+        if 2 * count > len(examples):
+            words = f"the prompt holds the task's {key!r} in {count} of {len(examples)} tasks"
+            judge.complain("prompt-answer", words, "get_prompt")
+
+
+def _answers(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
+    if isinstance(value, dict):
+        for name, item in value.items():
+            yield from _answers(item, name if _ANSWERS.search(name) or not key else key)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _answers(item, key)
+    elif _ANSWERS.search(key) and isinstance(value, (str, int, float)) and not isinstance(value, bool):
+        yield key, str(value).strip()
+
+
+def _stands_in(answer: str, text: str) -> bool:
+    return len(answer) >= 4 and re.search(rf"(?<!\w){re.escape(answer)}(?!\w)", text) is not None
+
+
+async def _two_at_once(judge: Judge, tasks: Tasks, table: dict[str, ToolDefinition]) -> None:
+    judge.looked_at("shared-state")
+    first, second = tasks.examples[0][2], tasks.examples[-1][2]
+    kept = _class_state(judge.cls)
+    once = (await _solo(judge, first, table, judge.secrets)).transcript
+    again = (await _solo(judge, first, table, judge.secrets)).transcript
+    changed = [name for name, value in _class_state(judge.cls).items() if kept.get(name) != value]
+    if once != again:
+        if changed:
+            words = f"an episode is played in another way after one has changed the class's {changed[0]!r}"
+            judge.complain("shared-state", words, changed[0])
+        else:
+            judge.passed_over("shared-state", "an episode is not played twice in the same way, so nothing can be told")
+        return
+    one, other = (Play(judge, task, judge.secrets) for task in (first, second))
+    if await one.open() and await other.open():
+        for play in (one, other):
+            await play.prompt()
+        assert one.env is not None
+        specs = (await tools_to_call(judge, one.env, table))[:_TOOLS_AT_MOST]
+        over: set[Play] = set()
+        for spec in specs:
+            for play in (other, one):
+                if play not in over:
+                    output = await play.tool(spec)
+                    if output is not None and output.finished:
+                        over.add(play)
+    await one.close()
+    await other.close()
+    if one.transcript != once:
+        where = f"the class's {changed[0]!r} " if changed else "something that they share "
+        words = f"with another session beside it an episode is played in another way: {where}is changed by both"
+        judge.complain("shared-state", words, changed[0] if changed else "")
+
+
+def _class_state(cls: type) -> dict[str, str]:
+    """What the class holds that can be changed."""
+    held: dict[str, Any] = {}
+    for base in reversed(cls.__mro__[: cls.__mro__.index(Environment)]):
+        held |= {name: value for name, value in vars(base).items() if isinstance(value, (list, dict, set, bytearray))}
+    return {name: repr(value) for name, value in held.items() if not name.startswith("__")}
+
+
+class _Sentinels(dict[str, str]):
+    """Secrets of whatever name is asked for, each of which can be found again."""
+
+    def __missing__(self, name: str) -> str:
+        value = self[name] = f"ors-check-{name}-{id(self):x}"
+        return value
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return self[name]
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+
+async def _secrets(judge: Judge, task: Any, table: dict[str, ToolDefinition]) -> None:
+    secrets: dict[str, str] = dict(judge.secrets)
+    if not secrets:
+        secrets = _Sentinels()
+        _ = secrets["api_key"]
+    quiet = Judge(judge.cls, judge.stage, type(judge.report)(""), splits=(), samples=2, secrets={}, skip=frozenset())
+    play = Play(quiet, task, secrets)
+    before = len(judge.stage.printed.getvalue())
+    opened = await _unheard(quiet, play, table)
+    if not opened and not judge.secrets:
+        judge.passed_over("secret-prompt", "it does not open with secrets that are made up; give some: secrets={…}")
+    else:
+        judge.looked_at("secret-prompt", "secret-output", "secret-log")
+    log = judge.stage.printed.getvalue()[before:]
+    prompts = "\n".join(play.texts[: play.prompts])
+    outputs = "\n".join(play.texts[play.prompts :])
+    for name, value in secrets.items():
+        if len(value) < 4:
+            continue
+        for rule, text, method, where in (
+            ("secret-prompt", prompts, "get_prompt", "the prompt"),
+            ("secret-output", outputs, "", "the output of a tool"),
+            ("secret-log", log, "", "what is printed or logged"),
+        ):
+            if value in text:
+                judge.complain(rule, f"the secret {name!r} stands in {where}", method)
+
+
+async def _unheard(judge: Judge, play: Play, table: dict[str, ToolDefinition]) -> bool:
+    """Play an episode whose complaints nobody hears, and remember how many texts are the prompt's."""
+    if not await play.open():
+        return False
+    await play.prompt()
+    play.prompts = len(play.texts)
+    assert play.env is not None
+    for spec in (await tools_to_call(judge, play.env, table))[:_TOOLS_AT_MOST]:
+        output = await play.tool(spec)
+        if output is not None and output.finished:
+            break
+    await play.close()
+    return True

@@ -164,13 +164,16 @@ async def episodes(client: Client, name: str, variant: str | None, count: int, a
 
 
 @scenario
-async def calls(client: Client, name: str, variant: str | None, sessions: list[list[Any]]) -> Any:
+async def calls(
+    client: Client, name: str, variant: str | None, sessions: list[list[Any]], secrets: dict[str, str] | None = None
+) -> Any:
     """Sessions side by side, each on any task: [task, [tool, input], …]; the tool "prompt" asks for the prompt."""
     env = client.environment(name, variant)
+    more = {"secrets": client.secrets(secrets)} if secrets else {}
 
     async def play(spec: dict[str, Any], *actions: list[Any]) -> Any:
         report = []
-        async with env.session(client.task(variant or name, spec)) as session:
+        async with env.session(client.task(variant or name, spec), **more) as session:
             for tool, *arguments in actions:
                 asked = session.get_prompt() if tool == "prompt" else session.call_tool(tool, *arguments)
                 report.append(await attempt(asked))

@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from ors.adapters.openenv.factory import Shape
-from ors.adapters.openenv.wire import observed, read_action, said, state_of, validation_failure
+from ors.adapters.openenv.wire import listed, observed, read_action, said, state_of, validation_failure
 from ors.core.failures import Failure, failure
 from ors.core.ports import Document, Plan, Script, Start, StepOutcome, Work
 from ors.jsontext import dump
@@ -73,7 +73,8 @@ class OpenEnvEpisode:
 
     def _not_made(self, exc: BaseException) -> Failure:
         offering = self._offering
-        return failure("setup_failed", said(exc, offering.errors, "the environment could not be made"), ran="yes")
+        words = said(exc, offering.errors, "the environment could not be made")
+        return Failure("setup_failed", words, ran="yes", about={"factory_name": offering.factory.name})
 
     async def _connect(self) -> Any:
         """Keep the connection to its own tools open, as long as the instance lives."""
@@ -173,6 +174,17 @@ class OpenEnvEpisode:
             return Document(dump(state_of(self._env.state)))
         except BaseException as exc:
             return self._raised("state", exc)
+
+    def own_tools(self) -> Work | Failure:
+        if self._shape is None or not self._shape.is_mcp:
+            return _NOT_MADE if self._shape is None else failure("not_supported", "the environment has no tools")
+        return Work(self._own_tools, label="tools/list", is_async=True)
+
+    async def _own_tools(self) -> Any:
+        try:
+            return Document(dump(await listed(self._env)))
+        except BaseException as exc:
+            return self._raised("tools/list", exc)
 
     def _raised(self, name: str, exc: BaseException) -> Failure:
         return failure("tool_failed", said(exc, self._offering.errors, f"{_label(name)} failed"), ran="yes")

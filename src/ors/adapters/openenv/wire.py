@@ -21,6 +21,7 @@ from ors.core.ports import StepOutcome
 
 __all__ = [
     "jsonable",
+    "listed",
     "mcp_action_types",
     "observed",
     "read_action",
@@ -119,6 +120,19 @@ def state_of(state: Any) -> Any:
 def task_of(task: Any) -> Any:
     """The JSON of a task, which may be of any type: models, dataclasses and plain objects become objects."""
     return jsonable(task, "constants", objects=True)
+
+
+async def listed(env: Any) -> list[Any]:
+    """The tools of an environment's FastMCP server as MCP lists them, with those that are for its mode only."""
+    async with env.mcp_session() as client:
+        tools = [jsonable(tool.model_dump(), "null") for tool in await client.list_tools()]
+    of_modes = getattr(env, "_mode_tool_schemas", {})
+    found = [tool for tool in tools if tool["name"] not in of_modes]
+    for schemas in of_modes.values():
+        schema = schemas.get(None) or schemas.get(getattr(env, "_mode", None))
+        if schema is not None:
+            found.append(jsonable(schema, "null"))
+    return found
 
 
 def jsonable(value: Any, non_finite: NonFinite, *, objects: bool = False) -> Any:

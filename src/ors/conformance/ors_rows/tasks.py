@@ -312,3 +312,33 @@ TASK.said(
     "`reset` takes `split` and `index` by these names, and chooses by `seed` without `index`",
     "it is about environments of steps; check_environment",
 )
+
+
+@row(
+    "must",
+    "http",
+    "Accept-Encoding",
+    "a list that is asked for with `Accept-Encoding: gzip` holds the same tasks, packed or not",
+)
+async def _task_034(at: Place) -> None:
+    tasks = await at.listing()
+    answer = await at.post("tasks", {"split": await at.split()}, headers={"Accept-Encoding": "gzip"})
+    coding = answer.header("content-encoding").lower()
+    require(coding in ("", "identity", "gzip"), f"`Content-Encoding` is {coding[:80]!r}", answer)
+    require(array(answer, "tasks") == tasks, "these are other tasks", answer)
+
+
+@row(
+    "must",
+    "http",
+    "If-None-Match",
+    "a request with a tag in `If-None-Match` that is of no answer is answered as one without",
+)
+async def _task_035(at: Place) -> None:
+    await at.count()
+    body = {"split": await at.split(), "index": 0}
+    answer = await at.post("task", body, headers={"If-None-Match": '"of-no-answer"'})
+    if answer.status == 501:
+        raise NotApplicable("the environment does not pick tasks by index")
+    first = object_of(await at.task_answer(0), "task")["task"]
+    require(object_of(answer, "task")["task"] == first, "this is another task", answer)

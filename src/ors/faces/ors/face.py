@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from typing import Any
+from urllib.parse import quote
 
 from ors.core.failures import Failure
 from ors.core.ports import Document, Host, Op, Outcome, Start, TaskRef, ToolOutcome
@@ -14,7 +15,6 @@ from ors.faces.http import Reply, Request, Route, failure_reply, json_reply
 from ors.faces.ors.ids import IdMint
 from ors.faces.ors.secrets_header import secrets_from_header
 from ors.faces.ors.sse import EventStream, Patience, end_event, error_event, send_whole, task_id_event
-from ors.faces.tasks import ORS_DIALECT, TaskFace
 from ors.jsontext import dump
 from ors.types import CreateSession, ToolCall
 
@@ -73,10 +73,9 @@ class ORSFace:
                 self.environments,
                 "List the environments",
                 answer=names,
-                tag="Environments",
+                tag="Task API",
             ),
             Route("GET", "/tools", self.tools, "List the tools", "env", answer="Tools", tag="Environments"),
-            *TaskFace(self._host, ORS_DIALECT).routes(),
             Route("POST", "/create_session", self.create_session, "Get a session id", answer=sid, stream=True),
             Route(
                 "POST",
@@ -165,7 +164,9 @@ class ORSFace:
     # Environments
 
     async def environments(self, request: Request) -> Reply:
-        return json_reply(dump(list(self._host.offerings())))
+        # environments of tools in lower case, as their clients expect it; others as they were named
+        specs = self._host.offerings()
+        return json_reply(dump([name if spec.kind == "tools" else spec.name for name, spec in specs.items()]))
 
     async def required_secrets(self, request: Request) -> Reply:
         return json_reply(b'{"secrets":[]}')
@@ -202,7 +203,9 @@ class ORSFace:
         opened = await self._host.open(request.sid, body.env_name or request.env, start, request.principal, key)
         if isinstance(opened, Failure):
             return failure_reply(opened)
-        return json_reply(b'{"sid":%s}' % dump(request.sid))
+        # in a header: the body is what the standard says and nothing else
+        told = [(b"x-ors-task-key", quote(opened.task_key).encode())] if opened.task_key is not None else []
+        return json_reply(b'{"sid":%s}' % dump(request.sid), headers=told)
 
     async def ping(self, request: Request) -> Reply:
         failed = await self._host.touch(request.sid, request.principal)

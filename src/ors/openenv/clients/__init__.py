@@ -6,14 +6,17 @@ import importlib
 from typing import Any
 
 _HOMES = {
+    "auto": ("AutoAction", "AutoEnv", "EnvironmentUnavailable"),
+    "batch": ("Batch", "BatchError"),
     "env_client": ("EnvClient",),
+    "frames": ("ServerError",),
     "generic": ("GenericAction", "GenericEnvClient"),
-    "mcp_client": ("MCPClientBase", "MCPToolClient"),
+    "mcp_client": ("GenericMCPObservation", "MCPClientBase", "MCPToolClient"),
     "pending": ("Pending",),
+    "rollouts": ("Played", "Rollouts"),
     "step_result": ("StepResult",),
     "sync_client": ("SyncEnvClient",),
     "task_api": ("TaskAPI",),
-    "wire": ("ServerError",),
 }
 _HOME_OF = {name: f"ors.openenv.clients.{module}" for module, names in _HOMES.items() for name in names}
 

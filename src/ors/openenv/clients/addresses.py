@@ -30,7 +30,9 @@ def is_local(base_url: str) -> bool:
     if host == "localhost":
         return True
     try:
-        return ipaddress.ip_address(host).is_loopback
+        address = ipaddress.ip_address(host)
+        # who connects to "any address" comes to this machine
+        return address.is_loopback or address.is_unspecified
     except ValueError:
         return False
 

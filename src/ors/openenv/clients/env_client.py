@@ -49,6 +49,7 @@ class EnvClient(Generic[ActT, ObsT, StateT]):
     """
 
     _types: tuple[Any, ...] = (ActT, ObsT, StateT)  # type: ignore[misc]
+    _base_url: str | None = None
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -73,6 +74,7 @@ class EnvClient(Generic[ActT, ObsT, StateT]):
             raise ValueError("EnvClient needs a base_url, or a provider that starts a server")
         self._mode = _mode(mode)
         self._provider = provider
+        self._pid = os.getpid()
         self._base_url = base_url
         self._headers = dict(headers or {})
         self._options: dict[str, Any] = {
@@ -164,17 +166,23 @@ class EnvClient(Generic[ActT, ObsT, StateT]):
 
     @classmethod
     def from_docker_image(cls, image: str, provider: Any = None, **kwargs: Any) -> Launch[Self]:
-        """A client of a server that runs in a container; see `Launch`."""
+        """A client of a server that runs in a container; see `Launch`.
+
+        kwargs: options of the client, `wait_timeout` (30 seconds), and what the provider takes (`env_vars`, `port`, …).
+        """
         from ors.openenv.clients.launching import Launch, in_docker
 
-        return Launch(cls, in_docker(image, provider, kwargs))
+        return Launch(cls, *in_docker(image, provider, kwargs))
 
     @classmethod
     def from_env(cls, repo_id: str, *, use_docker: bool = True, provider: Any = None, **kwargs: Any) -> Launch[Self]:
-        """A client of an environment of the hub: its container, or its source run by uv."""
+        """A client of an environment of the hub, `owner/name`: its container (`tag`), or its source run by uv.
+
+        kwargs: as of `from_docker_image`; without docker also those of UVProvider (`project_path`, `app`).
+        """
         from ors.openenv.clients.launching import Launch, from_hub
 
-        return Launch(cls, from_hub(repo_id, use_docker, provider, kwargs))
+        return Launch(cls, *from_hub(repo_id, use_docker, provider, kwargs))
 
     # How messages are written and read
 
@@ -222,7 +230,8 @@ class EnvClient(Generic[ActT, ObsT, StateT]):
             await self._disconnect()
         finally:
             provider, self._provider = self._provider, None
-            if provider is not None:
+            # in a forked child the server is the parent's
+            if provider is not None and self._pid == os.getpid():
                 stop = getattr(provider, "stop_container", None) or provider.stop
                 if inspect.iscoroutinefunction(stop):
                     await stop()

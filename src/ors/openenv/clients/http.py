@@ -24,7 +24,7 @@ class Socket(aiohttp.ClientWebSocketResponse):
 class Ending(Protocol):
     """What has to be ended before its loop is."""
 
-    async def finish(self) -> None: ...
+    async def finish(self) -> Any: ...
 
 
 _sessions: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[bool, aiohttp.ClientSession]] = (

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import threading
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
-
-from ors.openenv.providers.base import ContainerProvider
 
 if TYPE_CHECKING:
     from ors.openenv.clients.env_client import EnvClient
     from ors.openenv.clients.sync_client import SyncEnvClient
 
-__all__ = ["Launch", "from_hub", "in_docker"]
+__all__ = ["CLIENT_OPTIONS", "Launch", "Starting", "from_hub", "in_docker"]
 
 ClientT = TypeVar("ClientT", bound="EnvClient[Any, Any, Any]")
-Starting = Callable[[], tuple[Any, str, dict[str, Any]]]
 
 _READY_S = 30.0
-_CLIENT_OPTIONS = frozenset(
+_BUILT_S = 60.0
+_STOP_S = 10.0
+CLIENT_OPTIONS = frozenset(
     [
         "connect_timeout_s",
         "headers",
@@ -30,46 +30,116 @@ _CLIENT_OPTIONS = frozenset(
         "websocket_ping_timeout_s",
     ]
 )
+"""What is said of a client, where it stands beside what is said of its server."""
+
+
+class Starting:
+    """A server that is being started, and stopped again where that fails or is given up.
+
+    make: the provider. begin: starts the server and says its address. wait: until it is ready.
+    """
+
+    def __init__(
+        self, make: Callable[[], Any], begin: Callable[[Any], str], wait: Callable[[Any, str], object]
+    ) -> None:
+        self._make = make
+        self._begin = begin
+        self._wait = wait
+        self._provider: Any = None
+        self._given_up = False
+
+    def run(self) -> tuple[Any, str]:
+        """Start it: the provider and the address. Raises what the provider raises; nothing is left then."""
+        self._check()
+        provider = self._provider = self._make()
+        try:
+            self._check()
+            url = str(self._begin(provider))
+            self._check()
+            self._wait(provider, url)
+            self._check()
+        except BaseException:
+            _stop(provider)
+            raise
+        return provider, url
+
+    def give_up(self) -> None:
+        """Stop it, from another thread; what runs there ends soon."""
+        self._given_up = True
+        if self._provider is not None:
+            _stop(self._provider)
+
+    def _check(self) -> None:
+        if self._given_up:
+            raise RuntimeError("this launch was given up; make another one")
 
 
 class Launch(Generic[ClientT]):
-    """Starts a server once, when it is first needed, and is the client of it from then on."""
+    """Starts a server once, when it is first needed, and is the client of it from then on.
 
-    def __init__(self, client: type[ClientT], starting: Starting) -> None:
+    Whatever goes wrong on the way, also where it is cancelled, the server is stopped again.
+    """
+
+    def __init__(self, client: type[ClientT], starting: Starting, options: dict[str, Any]) -> None:
         self._class = client
         self._starting = starting
+        self._options = options
         self._lock = threading.Lock()
         self._client: ClientT | None = None
+
+    def __repr__(self) -> str:
+        if self._client is not None:
+            return f"<a launched {self._client!r}>"
+        return f"<a {self._class.__name__} whose server is not started yet>"
 
     def client(self) -> ClientT:
         """Start the server, if that has not been done, and return the client. It blocks meanwhile."""
         with self._lock:
             if self._client is None:
-                provider, url, options = self._starting()
+                provider, url = self._starting.run()
                 try:
-                    self._client = self._class(base_url=url, provider=provider, **options)
+                    self._client = self._class(base_url=url, provider=provider, **self._options)
                 except BaseException:
                     _stop(provider)
                     raise
             return self._client
 
     def __await__(self) -> Generator[Any, Any, ClientT]:
-        return self._awaited().__await__()
+        return self._connected().__await__()
 
-    async def _awaited(self) -> ClientT:
-        client = await asyncio.to_thread(self.client)
-        await client.connect()
+    async def _connected(self) -> ClientT:
+        starting = asyncio.ensure_future(asyncio.to_thread(self.client))
+        try:
+            client = await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            starting.add_done_callback(_looked_at)
+            # the thread goes on, and nobody is there for what it starts
+            await asyncio.to_thread(self._starting.give_up)
+            await asyncio.wait({starting}, timeout=_STOP_S)
+            raise
+        try:
+            connecting = client.connect()
+            if inspect.isawaitable(connecting):
+                await connecting
+        except BaseException:
+            await asyncio.shield(asyncio.ensure_future(_closed(client)))
+            raise
         return client
 
     async def __aenter__(self) -> ClientT:
-        return await self._awaited()
+        return await self._connected()
 
     async def __aexit__(self, *exc: object) -> None:
         if self._client is not None:
-            await self._client.close()
+            await _closed(self._client)
 
     def __enter__(self) -> ClientT:
-        return self.client().__enter__()
+        client = self.client()
+        try:
+            return client.__enter__()
+        except BaseException:
+            client.__exit__(None, None, None)
+            raise
 
     def __exit__(self, *exc: object) -> None:
         if self._client is not None:
@@ -80,68 +150,76 @@ class Launch(Generic[ClientT]):
         return self.client().sync()
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
+        # whoever looks for special or private names (a notebook, a debugger, copy) does not mean to start a server
+        if name.startswith("__") or (name.startswith("_") and not hasattr(self.__dict__.get("_class"), name)):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return getattr(self.client(), name)
 
 
-def in_docker(image: str, provider: Any, kwargs: dict[str, Any]) -> Starting:
-    """Starts a container. Options of the client, `wait_timeout` and those of the container may come together."""
-    options = {name: kwargs[name] for name in kwargs.keys() & _CLIENT_OPTIONS}
-    started = {name: value for name, value in kwargs.items() if name not in _CLIENT_OPTIONS | {"wait_timeout"}}
-    ready_s = float(kwargs.get("wait_timeout", _READY_S))
+def in_docker(
+    image: str, provider: Any, kwargs: dict[str, Any], ready_s: float = _READY_S
+) -> tuple[Starting, dict[str, Any]]:
+    """What starts a container, and the client's options, from what was said of both; `wait_timeout` may be among it."""
+    options, started, ready_s = _sorted(kwargs, ready_s)
 
-    def start() -> tuple[Any, str, dict[str, Any]]:
-        chosen = provider
-        if chosen is None:
-            from ors.openenv.providers.docker import LocalDockerProvider
+    def make() -> Any:
+        if provider is not None:
+            return provider
+        from ors.openenv.providers.docker import LocalDockerProvider
 
-            chosen = LocalDockerProvider()
-        try:
-            url = chosen.start_container(image, **started)
-            chosen.wait_for_ready(url, timeout_s=ready_s)
-        except BaseException:
-            _stop(chosen)
-            raise
-        return chosen, url, options
+        return LocalDockerProvider()
 
-    return start
+    return Starting(
+        make,
+        lambda chosen: chosen.start_container(image, **started),
+        lambda chosen, url: chosen.wait_for_ready(url, timeout_s=ready_s),
+    ), options
 
 
-def from_hub(repo_id: str, use_docker: bool, provider: Any, kwargs: dict[str, Any]) -> Starting:
-    """Starts an environment of the hub, `owner/name`: its container image, or its source by uv."""
-    owner, separator, name = repo_id.partition("/")
-    if not separator or not owner or not name or "/" in name:
-        raise ValueError(f"{repo_id!r} is no environment of the hub; write owner/name")
+def from_hub(repo_id: str, use_docker: bool, provider: Any, kwargs: dict[str, Any]) -> tuple[Starting, dict[str, Any]]:
+    """What starts an environment of the hub, `owner/name`: its container image, or its source by uv."""
+    from ors.openenv.clients.hub import image_of, repository, source_of
+
+    repo_id = repository(repo_id)
+    kwargs = dict(kwargs)
     tag = kwargs.pop("tag", "latest")
     if use_docker:
-        subdomain = repo_id.replace("/", "-").replace("_", "-").replace(".", "-").lower()
-        return in_docker(f"registry.hf.space/{subdomain}:{tag}", provider, kwargs)
-    options = {key: kwargs.pop(key) for key in list(kwargs) if key in _CLIENT_OPTIONS}
-    ready_s = float(kwargs.pop("wait_timeout", 60.0))
+        return in_docker(image_of(repo_id, tag), provider, kwargs)
+    options, started, ready_s = _sorted(kwargs, _BUILT_S)
+    made = {key: started.pop(key) for key in ("app", "host", "project_path", "reload") if key in started}
+    made.setdefault("project_path", source_of(repo_id))
 
-    def start() -> tuple[Any, str, dict[str, Any]]:
-        chosen = provider
-        started = dict(kwargs)
-        if chosen is None:
-            from ors.openenv.providers.process import UVProvider
+    def make() -> Any:
+        if provider is not None:
+            return provider
+        from ors.openenv.providers.process import UVProvider
 
-            made = {key: started.pop(key) for key in ("app", "host", "reload", "project_path") if key in started}
-            made.setdefault("project_path", f"git+https://huggingface.co/spaces/{repo_id}")
-            chosen = UVProvider(**made)
-        try:
-            url = chosen.start(**started)
-            chosen.wait_for_ready(url, timeout_s=ready_s)
-        except BaseException:
-            _stop(chosen)
-            raise
-        return chosen, url, options
+        return UVProvider(**made)
 
-    return start
+    return Starting(
+        make,
+        lambda chosen: chosen.start(**started),
+        lambda chosen, url: chosen.wait_for_ready(timeout_s=ready_s),
+    ), options
+
+
+def _sorted(kwargs: dict[str, Any], ready_s: float) -> tuple[dict[str, Any], dict[str, Any], float]:
+    options = {name: value for name, value in kwargs.items() if name in CLIENT_OPTIONS}
+    started = {name: value for name, value in kwargs.items() if name not in CLIENT_OPTIONS}
+    return options, started, float(started.pop("wait_timeout", ready_s))
 
 
 def _stop(provider: Any) -> None:
-    if isinstance(provider, ContainerProvider) or hasattr(provider, "stop_container"):
-        provider.stop_container()
-    else:
-        provider.stop()
+    stop = getattr(provider, "stop_container", None) or provider.stop
+    stop()
+
+
+async def _closed(client: Any) -> None:
+    closing = client.close()
+    if inspect.isawaitable(closing):
+        await closing
+
+
+def _looked_at(done: asyncio.Future[Any]) -> None:
+    if not done.cancelled():
+        done.exception()

@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import aiohttp
 
 from ors.openenv.clients.http import Socket, ends_with_loop, http_of_loop
 
-__all__ = ["CutError", "Line", "open_line"]
+__all__ = ["CutError", "Line", "keep_task", "open_line"]
 
 _CLOSE_S = 5.0
 _LAST_WORDS_S = 1.0
@@ -24,13 +25,17 @@ _CLOSE = '{"type":"close"}'
 
 
 class CutError(Exception):
-    """The line is gone; the message says why."""
+    """The line is gone; the message says why. too_large: it was for the size of a message."""
+
+    def __init__(self, why: str, *, too_large: bool = False) -> None:
+        super().__init__(why)
+        self.too_large = too_large
 
 
 class Line:
     """A socket that is listened to by a task of its own. Its coroutines run on the loop that it was opened on."""
 
-    def __init__(self, socket_: Socket, ping_interval_s: float | None) -> None:
+    def __init__(self, socket_: Socket, ping_interval_s: float | None, on_cut: Callable[[], object]) -> None:
         self._socket = socket_
         self._loop = asyncio.get_running_loop()
         self._ping_interval_s = ping_interval_s
@@ -38,6 +43,8 @@ class Line:
         self._pinging: asyncio.Task[None] | None = None
         self._waiter: asyncio.Future[str] | None = None
         self._unasked: deque[str] = deque(maxlen=_UNASKED)
+        self._on_cut = on_cut
+        self._too_large = False
         self.gone: str | None = None
         self.pid = os.getpid()
         self.headers: Mapping[str, str] = socket_.headers
@@ -48,40 +55,51 @@ class Line:
     async def send(self, text: str) -> None:
         """Send a text. Raises CutError."""
         if self.gone is not None:
-            raise CutError(self.gone)
+            raise self._cut()
         try:
             await self._socket.send_str(text)
         except (ConnectionError, aiohttp.ClientError) as exc:
             # the server may have said why it closes before it did
             await asyncio.wait({self._listening}, timeout=_LAST_WORDS_S)
             self._lost(str(exc) or type(exc).__name__)
-            raise CutError(self.gone) from exc
+            raise self._cut() from exc
 
     async def receive(self) -> str:
         """The next text. Raises CutError."""
         if self._unasked:
             return self._unasked.popleft()
         if self.gone is not None:
-            raise CutError(self.gone)
+            raise self._cut()
         self._waiter = self._loop.create_future()
         try:
             return await self._waiter
         finally:
             self._waiter = None
 
-    def unasked(self) -> str | None:
-        """What the server said last though nobody had asked."""
-        return self._unasked[-1] if self._unasked else None
+    def take_unasked(self) -> list[str]:
+        """What the server said though nobody had asked."""
+        said = list(self._unasked)
+        self._unasked.clear()
+        return said
 
-    async def finish(self) -> None:
-        """Say that the session is over, and close."""
+    def holds_last_words(self) -> bool:
+        """Whether the server said anything before it went."""
+        return bool(self._unasked)
+
+    async def finish(self, wait_s: float = 0.0) -> bool:
+        """Say that the session is over, and close. Whether the server has heard it, if that is waited for."""
         if self.gone is None:
             try:
                 async with asyncio.timeout(_CLOSE_S):
                     await self._socket.send_str(_CLOSE)
             except (TimeoutError, ConnectionError, aiohttp.ClientError):
                 pass
+            if wait_s:
+                await asyncio.wait({self._listening}, timeout=wait_s)
+        # one that is slow to answer has it still to read
+        heard = self.gone is None or self._socket.close_code == aiohttp.WSCloseCode.OK
         await self.close("the client was closed")
+        return heard
 
     async def close(self, why: str) -> None:
         """Close without a word to the server's session."""
@@ -95,7 +113,7 @@ class Line:
     def close_later(self, why: str) -> None:
         """The same, without waiting for the server's part of it."""
         self._lost(why)
-        _keep(self._loop.create_task(self.close(why)))
+        keep_task(self._loop.create_task(self.close(why)))
 
     def finish_from_anywhere(self) -> None:
         """Finish it on its loop, from whichever thread."""
@@ -105,7 +123,7 @@ class Line:
             pass  # that loop is closed, and its sockets with it
 
     def _finish_later(self) -> None:
-        _keep(self._loop.create_task(self.finish()))
+        keep_task(self._loop.create_task(self.finish()))
 
     async def _listen(self) -> None:
         why = "the connection was closed"
@@ -120,7 +138,8 @@ class Line:
                     why = self._why(message)
                     return
         finally:
-            self._lost(why)
+            if self._lost(why):
+                self._on_cut()
 
     def _heard(self, text: str) -> None:
         if self._waiter is not None and not self._waiter.done():
@@ -129,24 +148,31 @@ class Line:
             self._unasked.append(text)
 
     def _why(self, message: aiohttp.WSMessage) -> str:
-        if message.type is aiohttp.WSMsgType.ERROR:
-            return str(message.data)
         code = self._socket.close_code
-        if code == 1009:
+        if message.type is aiohttp.WSMsgType.ERROR:
+            self._too_large = getattr(message.data, "code", code) == aiohttp.WSCloseCode.MESSAGE_TOO_BIG
+            return "an answer was larger than max_message_size_mb" if self._too_large else str(message.data)
+        if code == aiohttp.WSCloseCode.MESSAGE_TOO_BIG:
+            self._too_large = True
             return "a message was larger than the server takes (close code 1009)"
         if code == 1006:
             return "the connection broke"
         return f"the server closed the connection (close code {code})"
 
-    def _lost(self, why: str) -> None:
+    def _cut(self) -> CutError:
+        return CutError(self.gone or "", too_large=self._too_large)
+
+    def _lost(self, why: str) -> bool:
+        """It is gone. False where that was known."""
         if self.gone is not None:
-            return
+            return False
         self.gone = why
         for stopping in (self._pinger, self._pinging):
             if stopping is not None:
                 stopping.cancel()
         if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_exception(CutError(why))
+            self._waiter.set_exception(self._cut())
+        return True
 
     # A ping keeps what stands between from closing a quiet connection. No pong is asked for, since some of what stands
     # between eats them; a peer that is gone is noticed by TCP.
@@ -175,8 +201,12 @@ async def open_line(
     max_message_size: int,
     ping_interval_s: float | None,
     timeout_s: float | None,
+    on_cut: Callable[[], object],
 ) -> Line:
-    """Open a WebSocket. local: without proxies and without compression. Raises what aiohttp raises, or TimeoutError."""
+    """Open a WebSocket. local: without proxies and without compression. on_cut: is told when it is gone unasked.
+
+    Raises what aiohttp raises, or TimeoutError.
+    """
     async with asyncio.timeout(timeout_s):
         socket_ = await http_of_loop(proxies=not local).ws_connect(
             url,
@@ -186,12 +216,13 @@ async def open_line(
             timeout=aiohttp.ClientWSTimeout(ws_close=_CLOSE_S),
         )
     assert isinstance(socket_, Socket)
-    return Line(socket_, ping_interval_s)
+    return Line(socket_, ping_interval_s, on_cut)
 
 
-_tasks: set[asyncio.Task[None]] = set()
+_tasks: set[asyncio.Task[Any]] = set()
 
 
-def _keep(task: asyncio.Task[None]) -> None:
+def keep_task(task: asyncio.Task[Any]) -> None:
+    """Let a task run to its end though nobody waits for it."""
     _tasks.add(task)
     task.add_done_callback(_tasks.discard)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Generic, TypeVar
+from typing import Any
+
+from pydantic import ConfigDict
 
 from ors.openenv.clients.env_client import EnvClient
 from ors.openenv.clients.pending import run
@@ -12,16 +14,18 @@ from ors.openenv.clients.wire import ServerError
 from ors.openenv.mcp_types import CallToolAction, CallToolObservation, ListToolsAction, ListToolsObservation, Tool
 from ors.openenv.models import Observation, State
 
-__all__ = ["MCPClientBase", "MCPToolClient"]
-
-ActT = TypeVar("ActT")
-ObsT = TypeVar("ObsT")
-StateT = TypeVar("StateT")
+__all__ = ["GenericMCPObservation", "MCPClientBase", "MCPToolClient"]
 
 _NOT_UNDERSTOOD = ("UNKNOWN_TYPE", "VALIDATION_ERROR")
 
 
-class MCPClientBase(EnvClient[ActT, ObsT, StateT], Generic[ActT, ObsT, StateT]):
+class GenericMCPObservation(Observation):
+    """An observation that is not about tools; its fields are those that the environment gave it."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+class MCPClientBase(EnvClient[Any, Observation, State]):
     """A session in which tools are listed and called, all over one WebSocket: it ends with its client, and it is one
     session however many workers the server has.
     """
@@ -30,7 +34,7 @@ class MCPClientBase(EnvClient[ActT, ObsT, StateT], Generic[ActT, ObsT, StateT]):
         self,
         base_url: str | None = None,
         connect_timeout_s: float = 10.0,
-        message_timeout_s: float = 60.0,
+        message_timeout_s: float | None = 60.0,
         websocket_ping_interval_s: float | None = 20.0,
         websocket_ping_timeout_s: float | None = 20.0,
         provider: Any = None,
@@ -66,8 +70,10 @@ class MCPClientBase(EnvClient[ActT, ObsT, StateT], Generic[ActT, ObsT, StateT]):
                     raise
                 # a server from before there was JSON-RPC on this socket
                 payload = await self._session().ask({"type": "step", "data": {"type": "list_tools"}})
-                said = payload["observation"]
-            self._tools = [_tool(each) for each in said.get("tools", [])]
+                said = payload.get("observation") or {}
+            if not isinstance(said.get("tools"), list):
+                raise RuntimeError(f"the environment at {self.base_url} lists no tools; it said {str(said)[:200]}")
+            self._tools = [_tool(each) for each in said["tools"]]
         return list(self._tools)
 
     async def _rpc(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
@@ -86,11 +92,34 @@ class MCPClientBase(EnvClient[ActT, ObsT, StateT], Generic[ActT, ObsT, StateT]):
         self._tools = None
         await super()._disconnect()
 
+    def _step_payload(self, action: Any) -> dict[str, Any]:
+        if isinstance(action, ListToolsAction):
+            return {"type": "list_tools"}
+        if isinstance(action, CallToolAction):
+            return {"type": "call_tool", "tool_name": action.tool_name, "arguments": action.arguments}
+        return super()._step_payload(action)
 
-class MCPToolClient(MCPClientBase[Any, Observation, State]):
+    def _parse_result(self, payload: dict[str, Any]) -> Any:
+        observation = payload.get("observation", {})
+        about = {"reward": payload.get("reward"), "done": bool(payload.get("done", False))}
+        model: type[Observation] = GenericMCPObservation
+        # an environment may have fields of these names among others
+        if "tool_name" in observation and observation.keys() <= CallToolObservation.model_fields.keys():
+            model = CallToolObservation
+        elif "tools" in observation and observation.keys() <= ListToolsObservation.model_fields.keys():
+            model = ListToolsObservation
+            observation = {**observation, "tools": [_tool(each) for each in observation["tools"]]}
+        result = super()._parse_result({"observation": {}, **about})
+        result.observation = model.model_validate({**observation, **about})
+        result.metadata = payload.get("metadata")
+        return result
+
+
+class MCPToolClient(MCPClientBase):
     """A client that calls an environment's tools by name.
 
-    A call is a step: it counts, and `last_result` says which reward it was paid and whether the episode is over.
+    A call is a step: it counts. What it was paid and whether the episode is over is in `last_result`, and under `meta`
+    in the result of the tool as the server gave it (`last_result.observation.result`).
     """
 
     last_result: StepResult[Any] | None = None
@@ -118,8 +147,11 @@ class MCPToolClient(MCPClientBase[Any, Observation, State]):
             # its steps take other actions; nothing has run
             result: Any = await self._rpc("tools/call", {"name": name, "arguments": arguments})
         else:
-            self.last_result = self._parse_result(payload)
             observation = payload.get("observation") or {}
+            if isinstance(given := observation.get("result"), dict):
+                paid = {"reward": payload.get("reward"), "done": bool(payload.get("done", False))}
+                given["meta"] = {**(given.get("meta") or {}), **paid}
+            self.last_result = self._parse_result(payload)
             if observation.get("error"):
                 raise RuntimeError(f"Tool '{name}' failed: {_words(observation)}")
             result = observation.get("result", observation)
@@ -141,29 +173,6 @@ class MCPToolClient(MCPClientBase[Any, Observation, State]):
     async def _has_tool(self, name: str) -> bool:
         return await self._get_tool(name) is not None
 
-    def _step_payload(self, action: Any) -> dict[str, Any]:
-        if isinstance(action, ListToolsAction):
-            return {"type": "list_tools"}
-        if isinstance(action, CallToolAction):
-            return {"type": "call_tool", "tool_name": action.tool_name, "arguments": action.arguments}
-        return super()._step_payload(action)
-
-    def _parse_result(self, payload: dict[str, Any]) -> Any:
-        observation = payload.get("observation", {})
-        about = {"reward": payload.get("reward"), "done": bool(payload.get("done", False))}
-        model: type[Observation] = Observation
-        if "tool_name" in observation:
-            model = CallToolObservation
-        elif "tools" in observation:
-            model = ListToolsObservation
-            observation = {**observation, "tools": [_tool(each) for each in observation["tools"]]}
-        else:
-            observation = {"metadata": {**observation.get("metadata", {}), **_without(observation, "metadata")}}
-        result = super()._parse_result({"observation": {}, **about})
-        result.observation = model.model_validate({**observation, **about})
-        result.metadata = payload.get("metadata")
-        return result
-
 
 def _tool(each: Mapping[str, Any]) -> Tool:
     """A tool as either kind of server lists it."""
@@ -182,7 +191,3 @@ def _words(result: Mapping[str, Any]) -> str:
         return str(error)
     texts = [part.get("text", "") for part in result.get("content", []) if isinstance(part, Mapping)]
     return " ".join(texts) or "without a word"
-
-
-def _without(observation: Mapping[str, Any], name: str) -> dict[str, Any]:
-    return {key: value for key, value in observation.items() if key != name}

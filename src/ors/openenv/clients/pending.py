@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import logging
+import operator
 import os
 from collections.abc import Coroutine, Generator, Iterator
 from typing import Any, Generic, TypeVar
@@ -89,6 +90,9 @@ class Pending(Generic[T]):
 
     def __bool__(self) -> bool:
         return bool(self.result())
+
+    def __index__(self) -> int:
+        return operator.index(self.result())  # type: ignore[arg-type]
 
     def __len__(self) -> int:
         return len(self.result())  # type: ignore[arg-type]

@@ -10,6 +10,7 @@ from ors.client.portal import portal
 from ors.openenv.clients.env_client import EnvClient
 from ors.openenv.clients.pending import Pending
 from ors.openenv.clients.step_result import StepResult
+from ors.openenv.clients.task_api import TaskAPI
 
 __all__ = ["SyncEnvClient"]
 
@@ -34,6 +35,11 @@ class SyncEnvClient(Generic[ActT, ObsT, StateT]):
     def async_client(self) -> EnvClient[ActT, ObsT, StateT]:
         """The client behind this one."""
         return self._client
+
+    @property
+    def task_api(self) -> TaskAPI:
+        """The splits and tasks of the environment, asked for over HTTP."""
+        return TaskAPI(self._client._http_base(), headers=self._client._headers, waiting=True)
 
     def connect(self) -> Self:
         """Open a session. The first request does it as well."""

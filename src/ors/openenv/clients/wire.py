@@ -9,39 +9,38 @@ another session. An answer that comes too late is never taken for the next one.
 from __future__ import annotations
 
 import asyncio
-import json
 import os
-from collections.abc import Mapping
+import weakref
+from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import urlencode
 
 import aiohttp
-import msgspec
 
 from ors.errors import SessionLost
 from ors.openenv.clients.addresses import is_local, websocket_url
-from ors.openenv.clients.line import CutError, Line, open_line
+from ors.openenv.clients.frames import (
+    ENDS_SESSION,
+    TOO_LARGE,
+    ServerError,
+    code_of,
+    decoded,
+    encoded,
+    last_words,
+    words_of,
+)
+from ors.openenv.clients.line import CutError, Line, keep_task, open_line
 
 __all__ = ["ServerError", "Wire"]
 
-_ENDS_SESSION = frozenset(["CAPACITY_REACHED", "FACTORY_ERROR", "SESSION_ERROR"])
 _LATER_S = 5.0
 """How much longer than the server the client waits for what the server was given a limit for."""
 _AGAIN_S, _AGAIN_MOST_S = 0.05, 1.0
 _END_S = 1.0
-
-
-class ServerError(RuntimeError):
-    """The server answered with an error. code: its kind; data: what else the server said of it."""
-
-    def __init__(self, message: str, code: str, data: Mapping[str, Any] | None = None) -> None:
-        super().__init__(f"Server error: {message} (code: {code})")
-        self.message = message
-        self.code = code
-        self.data = dict(data or {})
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.message, self.code, self.data)
+_LET_END_S = 10.0
+"""How long requests that were made before a client is closed may take."""
+_CUTS = 8
+"""How often one request, or a session that nothing is asked of, is cut off before it is given up."""
 
 
 class Wire:
@@ -65,6 +64,7 @@ class Wire:
             "headers": dict(headers or {}),
             "max_message_size": max_message_size,
             "ping_interval_s": ping_interval_s,
+            "on_cut": _caller(self),
         }
         self._line: Line | None = None
         self._turn: asyncio.Lock | None = None
@@ -73,6 +73,9 @@ class Wire:
         self._able: frozenset[str] = frozenset()
         self._session_id: str | None = None
         self._number = 0
+        self._returns = 0
+        self._returning: asyncio.Task[None] | None = None
+        self._closing = False
         self.playing = False
 
     @property
@@ -97,6 +100,8 @@ class Wire:
             self._let_go_of_the_parents()
             if self._line is not None and self._line.gone is not None:
                 self._why_gone = self._line.gone
+            if self._closing:
+                raise SessionLost(self._gone(), kind="connection_lost")
             if not self.connected and not (self.playing and self._can_come_back()):
                 if self.playing and not begins:
                     raise SessionLost(f"{self._gone()}; reset() starts a new episode", kind="connection_lost")
@@ -121,17 +126,35 @@ class Wire:
             return self._data(answer, before=before)
 
     async def close(self) -> None:
-        """End the session."""
-        async with self._in_turn():
-            self._let_go_of_the_parents()
-            line, self._line = self._line, None
-            if line is not None and line.gone is None:
-                await line.finish()
-            elif self._can_come_back():
-                await self._end_what_is_kept()
-            self._why_gone = "the client was closed"
-            self._session_id = None
-            self.playing = False
+        """End the session. Who is still waiting for an answer after a while is told that there will be none."""
+        await self._stop_returning()
+        turn = self._in_turn()
+        try:
+            async with asyncio.timeout(_LET_END_S):
+                await turn.acquire()
+        except TimeoutError:
+            self._closing = True
+            if self._line is not None:
+                self._line.close_later("the client was closed")
+            await turn.acquire()
+        try:
+            await self._end()
+        finally:
+            self._closing = False
+            turn.release()
+
+    async def _end(self) -> None:
+        self._let_go_of_the_parents()
+        line, self._line = self._line, None
+        kept = self._can_come_back()
+        if line is not None and line.gone is None:
+            # of a connection that is dead nothing is known yet, perhaps; a session that is kept would outlive it
+            kept = not await line.finish(_END_S if kept else 0.0) and kept
+        if kept:
+            await self._end_what_is_kept()
+        self._why_gone = "the client was closed"
+        self._session_id = None
+        self.playing = False
 
     def __del__(self) -> None:
         # a client that nobody closed and nobody has any more: its session ends all the same
@@ -146,14 +169,23 @@ class Wire:
         if numbered:
             self._number += 1
             message = {**message, "id": self._number}
-        text, number = _encoded(message), self._number if numbered else None
+        text, number = encoded(message), self._number if numbered else None
+        cuts = 0
         while True:
             try:
-                return await self._once(text, number)
+                answer = await self._once(text, number)
             except CutError as exc:
                 self._why_gone = str(exc)
+                if exc.too_large and self._can_come_back():
+                    # it would be too large again
+                    raise ServerError(str(exc), TOO_LARGE) from exc
+                cuts += 1
+                if cuts == _CUTS or self._closing:
+                    self._session_id = None
                 if not self._can_come_back():
                     raise SessionLost(self._gone(), kind="connection_lost") from exc
+                if cuts > 1:
+                    await asyncio.sleep(_pause(cuts))
             except _NotKept as exc:
                 self._session_id = None
                 if not begins:
@@ -162,41 +194,46 @@ class Wire:
                 begins = False
                 await self._anew()
                 self.playing = True
+            else:
+                self._returns = 0
+                return answer
 
     async def _once(self, text: str, number: int | None) -> dict[str, Any]:
         if not self.connected:
             await self._come_back(self._connect_timeout_s)
         line = self._line
         assert line is not None
+        answer = last_words(line.take_unasked())
         try:
-            await line.send(text)
-            answer = await self._answer(line, number)
+            if answer is None:
+                await line.send(text)
+                answer = await self._answer(line, number)
         except CutError:
             # the server may have said why it closes
-            said = line.unasked()
-            if said is None or not _code(answer := _decoded(said)) or "id" in answer:
+            answer = last_words(line.take_unasked())
+            if answer is None:
                 raise
-        if number is not None and "id" not in answer and _code(answer) == "SESSION_ERROR":
-            self._drop(_words(answer))
+        if number is not None and "id" not in answer and code_of(answer) == "SESSION_ERROR":
+            self._drop(words_of(answer))
             raise _NotKept
         return answer
 
     async def _answer(self, line: Line, number: int | None) -> dict[str, Any]:
         while True:
-            answer = _decoded(await line.receive())
-            if number is None or answer.get("id") == number or ("id" not in answer and _code(answer)):
+            answer = decoded(await line.receive())
+            if number is None or answer.get("id") == number or ("id" not in answer and code_of(answer)):
                 return answer
             # it was asked for by somebody who has not waited for it
 
     def _data(self, answer: dict[str, Any], *, before: bool) -> Any:
         data = answer.get("data")
-        code = _code(answer)
+        code = code_of(answer)
         if not code:
             return data
         about = data if isinstance(data, dict) else {}
-        words = _words(answer)
+        words = words_of(answer)
         error = ServerError(words, code, {name: about[name] for name in about if name not in ("message", "code")})
-        if code in _ENDS_SESSION:
+        if code in ENDS_SESSION:
             self._drop(words)
             self._session_id = None
             if before:
@@ -227,9 +264,9 @@ class Wire:
     def _refused(self) -> None:
         """Raise what a server said before it was asked anything, once."""
         line, self._line = self._line, None
-        if line is not None and line.gone is not None and (said := line.unasked()) is not None:
+        if line is not None and (said := last_words(line.take_unasked())) is not None:
             self.playing = False
-            self._data(_decoded(said), before=False)
+            self._data(said, before=False)
 
     async def _anew(self) -> None:
         """Open a session of which nothing is asked yet."""
@@ -256,19 +293,49 @@ class Wire:
         until, pause = loop.time() + patience_s, _AGAIN_S
         while True:
             try:
-                self._line = await open_line(url, timeout_s=max(0.1, until - loop.time()), **self._opening)
+                self._line = await open_line(url, timeout_s=max(_END_S, until - loop.time()), **self._opening)
             except (aiohttp.ClientError, OSError, TimeoutError) as exc:
                 refused = isinstance(exc, aiohttp.WSServerHandshakeError) and 400 <= exc.status < 500
-                if refused or loop.time() + pause > until:
+                if refused or self._closing or loop.time() + pause > until:
                     raise _NotKept from exc
             else:
                 return
             await asyncio.sleep(pause)
             pause = min(pause * 2, _AGAIN_MOST_S)
 
+    def cut(self) -> None:
+        """The socket is gone. A session is kept for a time only, so that its client does not wait until it is asked."""
+        line = self._line
+        if self.playing and line is not None and self._can_come_back() and self._returns < _CUTS:
+            self._returning = asyncio.get_running_loop().create_task(self._return(line))
+            keep_task(self._returning)
+
+    async def _return(self, line: Line) -> None:
+        async with self._in_turn():
+            if self._line is not line or not self._can_come_back() or line.holds_last_words():
+                return
+            self._returns += 1
+            if self._returns > 1:
+                await asyncio.sleep(_pause(self._returns))
+            self._why_gone = line.gone or ""
+            try:
+                await self._come_back(self._connect_timeout_s)
+            except _NotKept:
+                pass  # whoever asks next is told
+
+    async def _stop_returning(self) -> None:
+        returning = self._returning
+        if returning is None or returning.done() or self._turn_pid != os.getpid():
+            return
+        # a connection that is being opened would take the session from the one that ends it
+        self._closing = True
+        await asyncio.wait({returning}, timeout=_END_S)
+        returning.cancel()
+        self._closing = False
+
     async def _end_what_is_kept(self) -> None:
         try:
-            await self._come_back(_END_S)
+            await self._come_back(0.0)
         except _NotKept:
             return
         line, self._line = self._line, None
@@ -295,34 +362,16 @@ class _NotKept(Exception):
 _of_the_parent: list[Line] = []
 
 
-def _code(answer: Mapping[str, Any]) -> str:
-    """The code of an error; nothing for what is none."""
-    data = answer.get("data")
-    if answer.get("type") != "error":
-        return ""
-    return str(data.get("code", "UNKNOWN")) if isinstance(data, Mapping) else "UNKNOWN"
+def _caller(wire: Wire) -> Callable[[], None]:
+    """Tells a wire that its socket is gone, and does not hold it."""
+    held = weakref.ref(wire)
+
+    def call() -> None:
+        if (wire := held()) is not None:
+            wire.cut()
+
+    return call
 
 
-def _words(answer: Mapping[str, Any]) -> str:
-    data = answer.get("data")
-    return str(data.get("message", "Unknown error")) if isinstance(data, Mapping) else "Unknown error"
-
-
-def _encoded(message: Mapping[str, Any]) -> str:
-    try:
-        return msgspec.json.encode(message).decode()
-    except (TypeError, OverflowError, ValueError):
-        return json.dumps(message)
-
-
-def _decoded(text: str) -> dict[str, Any]:
-    try:
-        answer = msgspec.json.decode(text)
-    except msgspec.DecodeError:
-        try:
-            answer = json.loads(text)
-        except ValueError:
-            answer = None
-    if not isinstance(answer, dict):
-        raise RuntimeError(f"the server answered with {text[:200]!r}, which is no message")
-    return answer
+def _pause(times: int) -> float:
+    return min(_AGAIN_S * 2.0**times, _AGAIN_MOST_S)

@@ -9,6 +9,7 @@ _HOMES = {
     "base": ("ContainerProvider", "RuntimeProvider"),
     "docker": ("LocalDockerProvider",),
     "process": ("LocalProcessProvider", "UVProvider"),
+    "swarm": ("DockerSwarmProvider", "KubernetesProvider"),
 }
 _HOME_OF = {name: f"ors.openenv.providers.{module}" for module, names in _HOMES.items() for name in names}
 

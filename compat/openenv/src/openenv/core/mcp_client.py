@@ -2,5 +2,5 @@
 
 from openenv._names import lazy
 
-__all__ = ["MCPClientBase", "MCPToolClient"]
-__getattr__, __dir__ = lazy(__name__, "ors.openenv", __all__, ["GenericMCPObservation"])
+__all__ = ["GenericMCPObservation", "MCPClientBase", "MCPToolClient"]
+__getattr__, __dir__ = lazy(__name__, "ors.openenv", __all__)

@@ -1,0 +1,6 @@
+"""Actions of environments by their name."""
+
+from openenv._names import lazy
+
+__all__ = ["AutoAction"]
+__getattr__, __dir__ = lazy(__name__, "ors.openenv", __all__)

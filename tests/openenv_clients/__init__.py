@@ -1,0 +1,1 @@
+"""OpenEnv's clients, each against real servers on real sockets."""
