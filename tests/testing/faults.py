@@ -47,7 +47,7 @@ class Healthy(Environment):
     def get_task(cls, split: str, index: int) -> Any:
         if not 0 <= index < 30:
             raise IndexError(f"index {index} is not below 30")
-        return dict(TASKS[index])
+        return {**TASKS[index], "split": split}
 
     def get_prompt(self) -> Any:
         return [TextBlock(text=self.task_spec["question"])]
@@ -77,7 +77,7 @@ class Listing(Healthy):
 
     @classmethod
     def list_tasks(cls, split: str) -> Any:
-        return [dict(task) for task in TASKS]
+        return [{**task, "split": split} for task in TASKS]
 
 
 # Splits and tasks
@@ -131,7 +131,7 @@ class NoTasks(Healthy):
 
 
 class CountTooHigh(Healthy):
-    RULE, METHOD, WORDS = "index", "get_task", "which has 40 tasks"
+    RULE, METHOD, WORDS = "count", "num_tasks", "which has 40 tasks"
 
     @classmethod
     def num_tasks(cls, split: str) -> Any:
@@ -159,7 +159,7 @@ class NegativeIndex(Healthy):
 
     @classmethod
     def get_task(cls, split: str, index: int) -> Any:
-        return dict(TASKS[index])
+        return {**TASKS[index], "split": split}
 
 
 class IndexIsKeyError(Healthy):
@@ -328,14 +328,14 @@ class TeardownNeedsMore(Healthy):
 
 
 class ThreadLeft(Healthy):
-    RULE, METHOD, WORDS = "leak-threads", "teardown", "left-behind"
+    RULE, METHOD, WORDS = "leak-threads", "setup", "left-behind"
 
     def setup(self) -> None:
         threading.Thread(target=time.sleep, args=(3,), name="left-behind", daemon=True).start()
 
 
 class FileLeft(Healthy):
-    RULE, METHOD, WORDS = "leak-files", "teardown", "socket"
+    RULE, METHOD, WORDS = "leak-files", "setup", "socket"
     KEPT: ClassVar[Any] = ()
 
     def setup(self) -> None:
@@ -343,7 +343,7 @@ class FileLeft(Healthy):
 
 
 class ProcessLeft(Healthy):
-    RULE, METHOD, WORDS = "leak-processes", "teardown", ""
+    RULE, METHOD, WORDS = "leak-processes", "setup", ""
     KEPT: ClassVar[Any] = ()
 
     def setup(self) -> None:
@@ -389,7 +389,7 @@ class SecretInPrompt(Healthy):
 
 
 class SecretInOutput(Healthy):
-    RULE, METHOD, WORDS = "secret-output", "", "'api_key'"
+    RULE, METHOD, WORDS = "secret-output", "call", "'api_key'"
 
     @tool
     def call(self) -> ToolOutput:
@@ -398,7 +398,7 @@ class SecretInOutput(Healthy):
 
 
 class SecretInLog(Healthy):
-    RULE, METHOD, WORDS = "secret-log", "", "'api_key'"
+    RULE, METHOD, WORDS = "secret-log", "setup", "'api_key'"
 
     def setup(self) -> None:
         logging.getLogger("mine").debug("opened with %s", self.secrets.get("api_key"))
@@ -516,7 +516,7 @@ class TaskToolMissing(Healthy):
 
 
 class Sleeps(Healthy):
-    RULE, METHOD, WORDS = "blocking", "faults.py, in wait", "time.sleep()"
+    RULE, METHOD, WORDS = "blocking", "wait", "time.sleep()"
 
     @tool
     async def wait(self) -> ToolOutput:
@@ -526,7 +526,7 @@ class Sleeps(Healthy):
 
 
 class SleepsByItsOwnName(Healthy):
-    RULE, METHOD, WORDS = "blocking", "faults.py, in wait", "time.sleep()"
+    RULE, METHOD, WORDS = "blocking", "wait", "time.sleep()"
 
     @tool
     async def wait(self) -> ToolOutput:
@@ -536,7 +536,7 @@ class SleepsByItsOwnName(Healthy):
 
 
 class AsksASocket(Healthy):
-    RULE, METHOD, WORDS = "blocking", "faults.py, in ask", "a socket's"
+    RULE, METHOD, WORDS = "blocking", "ask", "a socket's"
 
     @tool
     async def ask(self) -> ToolOutput:
@@ -548,7 +548,7 @@ class AsksASocket(Healthy):
 
 
 class RunsAProgram(Healthy):
-    RULE, METHOD, WORDS = "blocking", "faults.py, in run", "blocks"
+    RULE, METHOD, WORDS = "blocking", "run", "blocks"
 
     @tool
     async def run(self) -> ToolOutput:
@@ -558,13 +558,13 @@ class RunsAProgram(Healthy):
 
 
 class Computes(Healthy):
-    RULE, METHOD, WORDS = "blocking", "faults.py, in compute", "held the event loop"
+    RULE, METHOD, WORDS = "blocking", "compute", "held the event loop"
 
     @tool
     async def compute(self) -> ToolOutput:
         """Compute."""
-        end = time.monotonic() + 0.3
-        while time.monotonic() < end:
+        end = time.thread_time() + 0.3
+        while time.thread_time() < end:
             pass
         return ToolOutput(blocks=[TextBlock(text="computed")])
 

@@ -17,12 +17,8 @@ from . import faults
 from .faults import FAULTS, AwaitsWell, Healthy, Listing
 
 
-def test_there_are_enough_faults_and_every_rule_of_these_environments_has_one() -> None:
+def test_there_are_enough_faults() -> None:
     assert len(FAULTS) >= 25
-    of_openenv = {"reset", "step", "state", "close"}
-    unplanted = RULES.keys() - {cls.RULE for cls in FAULTS} - of_openenv
-    # these two need a fault that is shown with other means
-    assert unplanted == {"task-methods", "tool-format"}
 
 
 @pytest.mark.parametrize("cls", FAULTS, ids=lambda cls: cls.__name__)
@@ -31,8 +27,7 @@ def test_a_fault_is_found_where_it_is(cls: Any) -> None:
     found = [complaint for complaint in report.complaints if complaint.rule.id == cls.RULE]
     assert found, str(report)
     complaint = found[0]
-    named = cls.METHOD if cls.RULE == "blocking" else f"{cls.__name__}.{cls.METHOD}" if cls.METHOD else cls.__name__
-    assert complaint.method == named
+    assert complaint.method == (f"{cls.__name__}.{cls.METHOD}" if cls.METHOD else cls.__name__)
     assert cls.WORDS in complaint.message
     lines, first = inspect.getsourcelines(cls)
     if (

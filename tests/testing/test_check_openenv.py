@@ -32,7 +32,7 @@ class Healthy(Environment[Say, Said, State]):
 
     def step(self, action: Say, timeout_s: float | None = None, **kwargs: Any) -> Said:
         self._state.step_count += 1
-        return Said(text=action.text, reward=1.0, done=True)
+        return Said(text=action.text, reward=1.0 if self._state.step_count == 1 else None, done=True)
 
     @property
     def state(self) -> State:
@@ -48,6 +48,12 @@ class Healthy(Environment[Say, Said, State]):
         if not 0 <= index < 3:
             raise IndexError(index)
         return {"number": index}
+
+    def list_tasks(self, split: str) -> Any:
+        return [{"number": index} for index in range(3)]
+
+    def get_task_range(self, split: str, start: int | None = None, stop: int | None = None) -> Any:
+        raise NotImplementedError
 
 
 class NeedsReset(Healthy):

@@ -7,15 +7,17 @@ thread that looks.
 from __future__ import annotations
 
 import builtins
+import concurrent.futures
 import contextlib
 import functools
+import io
 import os
 import socket
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any
@@ -25,7 +27,10 @@ from ors.testing.places import author_frame
 __all__ = ["Blocked", "BlockingWatch"]
 
 HELD_S = 0.1
-"""A loop that does nothing else for so long is blocked, whatever it does."""
+"""A loop that computes for so long and does nothing else is blocked, whatever it does."""
+
+WAITS_S = 1.0
+"""So is one that does nothing at all for so long. For less it may have been kept waiting by a busy machine."""
 
 _FUNCTIONS: tuple[tuple[Any, str], ...] = (
     (time, "sleep"),
@@ -34,18 +39,45 @@ _FUNCTIONS: tuple[tuple[Any, str], ...] = (
     (socket, "getaddrinfo"),
     (socket, "gethostbyname"),
     (builtins, "input"),
+    (concurrent.futures.Future, "result"),
+    (threading.Event, "wait"),
 )
 _OF_SOCKETS = ("connect", "recv", "recv_into", "send", "sendall")
 
 
+_WAITS: dict[str, Callable[..., bool]] = {
+    "result": lambda future, *_, **__: not future.done(),
+    # a thread that is started waits for its first sign of life
+    "wait": lambda of, *_, **__: not (isinstance(of, threading.Event) and (of.is_set() or _starts_a_thread())),
+}
+"""Of functions that do not always wait: whether this call does."""
+
+
+def _starts_a_thread() -> bool:
+    return sys._getframe(3).f_code is threading.Thread.start.__code__
+
+
+def _opened_by(frame: FrameType | None, author: FrameType) -> bool:
+    """Whether the author's own line opened a file, by itself or with pathlib: what an import reads is not to mend."""
+    while frame is not None and frame is not author:
+        if "pathlib" not in frame.f_code.co_filename:
+            return False
+        frame = frame.f_back
+    return True
+
+
 @dataclass(frozen=True)
 class Blocked:
-    """A call that blocked: what was called, and the author's line and function that called it."""
+    """A call that blocked: what was called, and the author's line and function that called it.
+
+    is_file: it opened a file, which takes long on some disks only.
+    """
 
     what: str
     file: str
     line: int
     function: str
+    is_file: bool = False
 
 
 class BlockingWatch:
@@ -54,14 +86,13 @@ class BlockingWatch:
     def __init__(self, module: Any = None) -> None:
         self.found: dict[tuple[str, int], Blocked] = {}
         self._module = module
-        self._beat = 0.0
+        self._beat = self._cpu = 0.0
         self._thread = 0
         self._over = threading.Event()
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
-        """Watch this thread for the length of a `with`."""
-        self._thread = threading.get_ident()
+        """Watch, for the length of a `with`, the thread that says `begin`."""
         self._beat = time.monotonic()
         looking = threading.Thread(target=self._look, name="ors-check-watch", daemon=True)
         looking.start()
@@ -71,6 +102,8 @@ class BlockingWatch:
             with contextlib.ExitStack() as stack:
                 for owner, name in _FUNCTIONS:
                     stack.enter_context(self._telling(owner, name))
+                for owner in (builtins, io):
+                    stack.enter_context(self._telling(owner, "open"))
                 for name in _OF_SOCKETS:
                     stack.enter_context(self._telling_of_sockets(name))
                 yield
@@ -78,9 +111,31 @@ class BlockingWatch:
             self._over.set()
             looking.join()
 
+    def begin(self) -> None:
+        """This thread runs the loop."""
+        self.beat()
+        self._thread = threading.get_ident()
+
+    def end(self) -> None:
+        """It does so no longer."""
+        self._thread = 0
+
     def beat(self) -> None:
-        """The loop is alive."""
-        self._beat = time.monotonic()
+        """The loop is alive, and says so on its own thread."""
+        self._beat, self._cpu = time.monotonic(), time.thread_time()
+
+    def _computed_s(self) -> float:
+        """For how long the loop's thread has computed since it was alive, where the system tells."""
+        if not hasattr(time, "pthread_getcpuclockid"):
+            return self.held_s()
+        try:
+            return time.clock_gettime(time.pthread_getcpuclockid(self._thread)) - self._cpu
+        except OSError:  # it has just ended
+            return 0.0
+
+    def held_s(self) -> float:
+        """For how long the loop has done nothing else."""
+        return time.monotonic() - self._beat if self._thread else 0.0
 
     @contextlib.contextmanager
     def _telling(self, owner: Any, name: str) -> Iterator[None]:
@@ -89,10 +144,11 @@ class BlockingWatch:
 
         @functools.wraps(function)
         def told(*args: Any, **kwargs: Any) -> Any:
-            if threading.get_ident() == self._thread:
-                self._note(sys._getframe(1), what)
+            if threading.get_ident() == self._thread and waits(*args, **kwargs):
+                self._note(sys._getframe(1), what, is_file=name == "open")
             return function(*args, **kwargs)
 
+        waits = _WAITS.get(name, lambda *_, **__: True)
         # `from time import sleep` has put the function under a name of the author's
         own = [key for key, value in vars(self._module).items() if value is function] if self._module else []
         setattr(owner, name, told)
@@ -122,16 +178,17 @@ class BlockingWatch:
         finally:
             delattr(socket.socket, name)
 
-    def _note(self, frame: FrameType | None, what: str) -> None:
+    def _note(self, frame: FrameType | None, what: str, *, is_file: bool = False) -> None:
         written = author_frame(frame)
-        if written is not None:
-            code = written.f_code
-            blocked = Blocked(what, code.co_filename, written.f_lineno, code.co_name)
-            self.found.setdefault((blocked.file, blocked.line), blocked)
+        if written is None or (is_file and not _opened_by(frame, written)):
+            return
+        code = written.f_code
+        blocked = Blocked(what, code.co_filename, written.f_lineno, code.co_qualname, is_file)
+        self.found.setdefault((blocked.file, blocked.line), blocked)
 
     def _look(self) -> None:
         while not self._over.wait(HELD_S / 4):
-            held = time.monotonic() - self._beat
-            if held >= HELD_S:
+            held = self.held_s()
+            if held >= HELD_S and (held >= WAITS_S or self._computed_s() >= HELD_S):
                 frame = sys._current_frames().get(self._thread)
                 self._note(frame, f"code that held the event loop for {held:.1f} s")

@@ -6,7 +6,6 @@ import sys
 import time
 import warnings
 from collections.abc import Collection, Mapping
-from pathlib import Path
 from typing import Any
 
 from ors.testing.complaints import RULES, CheckReport, EnvironmentCheckError, EnvironmentCheckWarning
@@ -14,10 +13,10 @@ from ors.testing.episodes import check_episodes
 from ors.testing.judge import Judge
 from ors.testing.new_process import digest, digests_elsewhere
 from ors.testing.openenv_rules import check_openenv_episodes
-from ors.testing.stage import Stage
+from ors.testing.stage import GivenUp, Stage
 from ors.testing.subjects import is_openenv, subject_of
-from ors.testing.task_rules import Tasks, check_tasks
-from ors.testing.tool_rules import check_tools
+from ors.testing.task_rules import Tasks, check_overlap, check_tasks
+from ors.testing.tool_rules import check_name, check_tools
 
 __all__ = ["check_environment", "report_on"]
 
@@ -30,15 +29,25 @@ def check_environment(
     secrets: Mapping[str, str] | None = None,
     skip: Collection[str] = (),
     new_process: bool = True,
+    timeout_s: float = 60.0,
 ) -> CheckReport:
     """Check an environment class, without a network. To be called in its author's own tests.
 
     splits: only these; all otherwise. samples: how many tasks of a split are looked at. secrets: what its sessions are
     given. skip: ids of rules (`ors.testing.RULES`). new_process: whether tasks are asked for in a new process too.
+    timeout_s: for one method; one that takes longer ends the check.
     Returns the report. Raises EnvironmentCheckError, with everything that was found, where a rule of the level `error`
     is broken; warns with EnvironmentCheckWarning for each warning. Raises TypeError for what is no environment.
     """
-    report = report_on(cls, splits=splits, samples=samples, secrets=secrets, skip=skip, new_process=new_process)
+    report = report_on(
+        cls,
+        splits=splits,
+        samples=samples,
+        secrets=secrets,
+        skip=skip,
+        new_process=new_process,
+        timeout_s=timeout_s,
+    )
     if not report.ok:
         raise EnvironmentCheckError(report)
     for complaint in report.of("warning"):
@@ -54,6 +63,7 @@ def report_on(
     secrets: Mapping[str, str] | None = None,
     skip: Collection[str] = (),
     new_process: bool = True,
+    timeout_s: float = 60.0,
 ) -> CheckReport:
     """The same, and nothing is raised for what the environment does."""
     from ors.environment import Environment
@@ -66,7 +76,7 @@ def report_on(
         raise ValueError("samples must be 2 or more: the first task and the last")
     begun = time.monotonic()
     report = CheckReport(cls.__name__)
-    stage = Stage(sys.modules.get(cls.__module__))
+    stage = Stage(sys.modules.get(cls.__module__), timeout_s)
     judge = Judge(
         cls,
         stage,
@@ -79,20 +89,27 @@ def report_on(
 
     async def work() -> Tasks:
         tasks = Tasks(judge, *subject_of(cls))
+        judge.looked_at("hangs")
         if is_openenv(cls):
             if tasks.defines("list_splits"):
                 await check_tasks(tasks)
-            await check_openenv_episodes(judge)
+            await check_openenv_episodes(judge, tasks)
         else:
+            check_name(judge)
             table = check_tools(judge)
             await check_tasks(tasks)
-            if table:
+            check_overlap(tasks)
+            if table or cls._call_tool is not Environment._call_tool:
                 await check_episodes(judge, tasks, table)
         return tasks
 
-    tasks = stage.play(work)
-    if new_process:
-        _check_elsewhere(judge, tasks)
+    try:
+        tasks = stage.play(work)
+    except GivenUp as exc:
+        _tell_hanging(judge, exc)
+    else:
+        if new_process:
+            _check_elsewhere(judge, tasks)
     _tell_blocking(judge)
     report.seconds = time.monotonic() - begun
     return report
@@ -116,8 +133,17 @@ def _check_elsewhere(judge: Judge, tasks: Tasks) -> None:
 
 
 def _tell_blocking(judge: Judge) -> None:
-    judge.looked_at("blocking")
+    judge.looked_at("blocking", "blocking-file")
     for blocked in judge.stage.blocking.found.values():
         words = f"{blocked.what} blocks every session of the environment"
-        where = f"{Path(blocked.file).name}, in {blocked.function}"
-        judge.complain_at("blocking", words, where, blocked.file, blocked.line)
+        rule = "blocking-file" if blocked.is_file else "blocking"
+        judge.complain_at(rule, words, blocked.function, blocked.file, blocked.line)
+
+
+def _tell_hanging(judge: Judge, exc: GivenUp) -> None:
+    words = f"{exc}; nothing more was looked at"
+    if exc.frame is None:
+        judge.complain("hangs", words, "")
+    else:
+        code = exc.frame.f_code
+        judge.complain_at("hangs", words, code.co_qualname, code.co_filename, exc.frame.f_lineno)

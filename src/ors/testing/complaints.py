@@ -92,6 +92,13 @@ class EnvironmentCheckWarning(UserWarning):
 _RULES: tuple[tuple[str, Level, str, str], ...] = (
     # the tasks
     ("splits", "error", "`list_splits` returns splits, each once", "Return names or Split objects"),
+    ("name", "error", "the name can stand in a URL", "Return letters, digits, - and _ from name()"),
+    (
+        "split-overlap",
+        "warning",
+        "no task to train on is one to test on",
+        "Deal tasks so that none is in two splits, and put the split into the task where that tells them apart",
+    ),
     ("splits-none", "warning", "there is a split", "Name at least one split, `train` or `test`"),
     (
         "tasks-none",
@@ -102,6 +109,18 @@ _RULES: tuple[tuple[str, Level, str, str], ...] = (
     ("task-methods", "error", "task methods work on a class that nothing was done with", "Read what they need in them"),
     ("tasks-repeat", "error", "asking twice gives the same", "Make tasks from split and index alone"),
     ("tasks-changed", "error", "playing changes no task", "Copy what an episode changes of its task"),
+    (
+        "spec-changed",
+        "warning",
+        "an episode leaves its task_spec as it was",
+        "Copy what it changes; other servers hand the same object to the next session",
+    ),
+    (
+        "tasks-partly",
+        "warning",
+        "of an OpenEnv environment's five task methods all are there",
+        "Write the others, or raise NotImplementedError in them",
+    ),
     ("count", "error", "`num_tasks` is the number of tasks there are", "Return the honest total as an int"),
     ("index", "error", "every index in range opens", "get_task must serve 0 to num_tasks - 1"),
     (
@@ -145,6 +164,8 @@ _RULES: tuple[tuple[str, Level, str, str], ...] = (
         "teardown ends the processes that setup began",
         "Terminate and wait for them in teardown",
     ),
+    ("leak-tasks", "error", "teardown ends the asyncio tasks that were begun", "Cancel them in teardown"),
+    ("hangs", "error", "every method ends", "Give what it waits for a time limit"),
     (
         "shared-state",
         "error",
@@ -155,7 +176,7 @@ _RULES: tuple[tuple[str, Level, str, str], ...] = (
     (
         "secret-output",
         "error",
-        "no secret stands in a tool's output",
+        "no secret stands in a tool's output, or in an error",
         "Use secrets for calls of your own and show none",
     ),
     ("secret-log", "error", "no secret is printed or logged", "Log that there is a secret, not which"),
@@ -188,8 +209,19 @@ _RULES: tuple[tuple[str, Level, str, str], ...] = (
         "an input that the schema accepts raises nothing but ToolError",
         "Raise ToolError, or narrow the parameters",
     ),
+    (
+        "tool-blocks",
+        "warning",
+        "a tool's output has a block",
+        "Tell the agent what came of it: blocks=[TextBlock(text=…)]",
+    ),
     ("reward", "error", "a reward is a finite number or None", "Check for division by zero and overflow"),
-    ("terminal", "error", "`is_assistant_message_final` needs a terminal tool", "Mark a tool with @terminal"),
+    (
+        "terminal",
+        "error",
+        "`is_assistant_message_final` needs a terminal tool, which is listed nowhere else",
+        "Mark one tool with @terminal over @tool, and leave it out of list_tools",
+    ),
     (
         "task-tools",
         "error",
@@ -202,8 +234,34 @@ _RULES: tuple[tuple[str, Level, str, str], ...] = (
         "`async def` code does not block",
         "Await an async function, or write the method as plain `def`",
     ),
+    (
+        "blocking-file",
+        "note",
+        "`async def` code opens no files",
+        "Read once, in a plain `def`, or with asyncio.to_thread",
+    ),
     # environments of OpenEnv
     ("reset", "error", "`reset` returns an observation, as often as it is called", "Begin the episode anew in reset"),
+    (
+        "reset-again",
+        "error",
+        "`reset` leaves nothing of the episode before",
+        "Set all that belongs to an episode in reset",
+    ),
+    ("reset-seed", "warning", "`reset` with the same seed begins the same episode", "Draw from random.Random(seed)"),
+    ("reset-done", "warning", "an episode is not over when it begins", "Return done=False from reset"),
+    (
+        "reset-task",
+        "warning",
+        "`reset` takes `split` and `index` where there are tasks",
+        "Name two parameters so, each with a default",
+    ),
+    (
+        "step-after-done",
+        "warning",
+        "a step after the end neither raises nor pays",
+        "Return the last observation with done=True and no reward",
+    ),
     (
         "step",
         "error",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import json
 import re
@@ -12,6 +13,7 @@ from typing import Any
 from ors.adapters.ors_output import prompt_document, tool_outcome
 from ors.core.failures import Failure
 from ors.environment import Environment
+from ors.testing.class_state import class_state
 from ors.testing.judge import Judge, said
 from ors.testing.resources import Held, left_over
 from ors.testing.task_rules import Tasks, plain, same
@@ -22,6 +24,7 @@ __all__ = ["check_episodes"]
 
 _ANSWERS = re.compile(r"answer|solution|target|label|expected|gold|truth|reference", re.IGNORECASE)
 _TOOLS_AT_MOST = 16
+_END_S = 0.01
 _SLOW_S = 1.0
 """An environment whose episodes begin more slowly is opened fewer times."""
 Transcript = list[Any]
@@ -32,13 +35,18 @@ class Play:
 
     def __init__(self, judge: Judge, task: Any, secrets: Mapping[str, str]) -> None:
         self.judge = judge
-        self.task = copy.deepcopy(task)
+        # as it comes from JSON; what is none is another rule's affair
+        self.task = plain(copy.deepcopy(task))
+        self._given = copy.deepcopy(self.task)
+        self._changed_by = ""
         self.secrets = secrets
         self.env: Environment | None = None
         self.transcript: Transcript = []
         self.texts: list[str] = []
-        self.prompts = 0
-        """How many of the texts are the prompt's."""
+        self.outputs: list[tuple[str, str]] = []
+        self.printed: list[tuple[str, str]] = []
+        """What was printed and logged, by the method that was running."""
+        self._read = len(judge.stage.printed.getvalue())
 
     async def open(self) -> bool:
         """The constructor and `setup`. False where either failed; then it has been torn down."""
@@ -53,14 +61,27 @@ class Play:
         except Exception as exc:
             judge.complain("constructor", f"it raises {said(exc)}", "__init__", exc)
             return False
+        finally:
+            self._listen("__init__")
         self.env = env
         try:
             await judge.stage.run(env.setup)
         except Exception as exc:
             judge.complain("setup", f"it raises {said(exc)}", "setup", exc)
+            self._listen("setup")
             await self.close()
             return False
+        self._listen("setup")
         return True
+
+    def _listen(self, method: str) -> None:
+        """Remember what a method printed, and whether it changed the task."""
+        if not self._changed_by and not same(self.task, self._given):
+            self._changed_by = method
+        printed = self.judge.stage.printed.getvalue()
+        if len(printed) > self._read:
+            self.printed.append((method, printed[self._read :]))
+            self._read = len(printed)
 
     async def prompt(self) -> bytes | None:
         """The prompt as it is sent."""
@@ -72,6 +93,8 @@ class Play:
         except Exception as exc:
             judge.complain("prompt", f"it raises {said(exc)}", "get_prompt", exc)
             return None
+        finally:
+            self._listen("get_prompt")
         document = prompt_document("it", value)
         if isinstance(document, Failure):
             judge.complain("prompt", document.detail.removeprefix("it "), "get_prompt")
@@ -90,7 +113,9 @@ class Play:
         output = await call_tool(self.judge, self.env, spec)
         outcome = tool_outcome(spec.name, output) if output is not None else None
         body = getattr(outcome, "body", b"").decode()
-        self.texts.append(json.dumps(json.loads(body), ensure_ascii=False) if body else "")
+        if body:
+            self.outputs.append((spec.name, json.dumps(json.loads(body), ensure_ascii=False)))
+        self._listen(spec.name)
         self.transcript.append((spec.name, body))
         return output
 
@@ -99,6 +124,12 @@ class Play:
         if self.env is not None:
             env, self.env = self.env, None
             await self.judge.attempt("teardown", "teardown", env.teardown)
+            self._listen("teardown")
+            self.judge.looked_at("spec-changed")
+            if not same(self.task, self._given):
+                keys = [key for key in self._given if not same(self.task.get(key), self._given[key])]
+                keys += [key for key in self.task if key not in self._given]
+                self.judge.complain("spec-changed", f"it changes {', '.join(map(repr, keys))}", self._changed_by)
 
 
 async def check_episodes(judge: Judge, tasks: Tasks, table: dict[str, ToolDefinition]) -> None:
@@ -177,21 +208,26 @@ async def _solo(judge: Judge, task: Any, table: dict[str, ToolDefinition], secre
 
 
 async def _leaks(judge: Judge, task: Any, table: dict[str, ToolDefinition]) -> None:
-    rules = ("leak-threads", "leak-files", "leak-processes")
+    rules = ("leak-threads", "leak-files", "leak-processes", "leak-tasks")
     judge.looked_at(*rules)
     if not judge.few:
         await _solo(judge, task, table, judge.secrets)  # what is made once and kept is no leak
     found = []
     for _ in range(2):
-        held = Held()
+        held, running = Held(), asyncio.all_tasks()
         await _solo(judge, task, table, judge.secrets)
+        await asyncio.sleep(_END_S)  # what was cancelled ends now
         found.append(left_over(held))
+        if begun := asyncio.all_tasks() - running:
+            found[-1]["leak-tasks"] = sorted(one.get_name() for one in begun)
         if not found[-1]:
             return
     for rule in rules:
         if all(rule in left for left in found):
             names = found[-1][rule]
-            judge.complain(rule, f"after teardown there are still {', '.join(names[:5])}", "teardown")
+            # where it is not written, what it should release is told at what takes it
+            written = "teardown" if judge.cls.teardown is not Environment.teardown else "setup"
+            judge.complain(rule, f"after teardown there are still {', '.join(names[:5])}", written)
 
 
 async def _prompts(judge: Judge, tasks: Tasks) -> None:
@@ -231,10 +267,10 @@ def _stands_in(answer: str, text: str) -> bool:
 async def _two_at_once(judge: Judge, tasks: Tasks, table: dict[str, ToolDefinition]) -> None:
     judge.looked_at("shared-state")
     first, second = tasks.examples[0][2], tasks.examples[-1][2]
-    kept = _class_state(judge.cls)
+    kept = class_state(judge.cls)
     once = (await _solo(judge, first, table, judge.secrets)).transcript
     again = (await _solo(judge, first, table, judge.secrets)).transcript
-    changed = [name for name, value in _class_state(judge.cls).items() if kept.get(name) != value]
+    changed = [name for name, value in class_state(judge.cls).items() if kept.get(name) != value]
     if once != again:
         if changed:
             words = f"an episode is played in another way after one has changed the class's {changed[0]!r}"
@@ -263,14 +299,6 @@ async def _two_at_once(judge: Judge, tasks: Tasks, table: dict[str, ToolDefiniti
         judge.complain("shared-state", words, changed[0] if changed else "")
 
 
-def _class_state(cls: type) -> dict[str, str]:
-    """What the class holds that can be changed."""
-    held: dict[str, Any] = {}
-    for base in reversed(cls.__mro__[: cls.__mro__.index(Environment)]):
-        held |= {name: value for name, value in vars(base).items() if isinstance(value, (list, dict, set, bytearray))}
-    return {name: repr(value) for name, value in held.items() if not name.startswith("__")}
-
-
 class _Sentinels(dict[str, str]):
     """Secrets of whatever name is asked for, each of which can be found again."""
 
@@ -292,33 +320,31 @@ async def _secrets(judge: Judge, task: Any, table: dict[str, ToolDefinition]) ->
         _ = secrets["api_key"]
     quiet = Judge(judge.cls, judge.stage, type(judge.report)(""), splits=(), samples=2, secrets={}, skip=frozenset())
     play = Play(quiet, task, secrets)
-    before = len(judge.stage.printed.getvalue())
     opened = await _unheard(quiet, play, table)
     if not opened and not judge.secrets:
         judge.passed_over("secret-prompt", "it does not open with secrets that are made up; give some: secrets={…}")
     else:
         judge.looked_at("secret-prompt", "secret-output", "secret-log")
-    log = judge.stage.printed.getvalue()[before:]
-    prompts = "\n".join(play.texts[: play.prompts])
-    outputs = "\n".join(play.texts[play.prompts :])
+    prompts = [("get_prompt", text) for text in play.texts]
     for name, value in secrets.items():
         if len(value) < 4:
             continue
-        for rule, text, method, where in (
-            ("secret-prompt", prompts, "get_prompt", "the prompt"),
-            ("secret-output", outputs, "", "the output of a tool"),
-            ("secret-log", log, "", "what is printed or logged"),
+        for rule, heard, where in (
+            ("secret-prompt", prompts, "the prompt"),
+            ("secret-output", play.outputs, "the output of a tool"),
+            ("secret-output", quiet.raised, "the words of an error"),
+            ("secret-log", play.printed, "what is printed or logged"),
         ):
-            if value in text:
-                judge.complain(rule, f"the secret {name!r} stands in {where}", method)
+            for method, text in heard:
+                if value in text:
+                    judge.complain(rule, f"the secret {name!r} stands in {where}", method)
 
 
 async def _unheard(judge: Judge, play: Play, table: dict[str, ToolDefinition]) -> bool:
-    """Play an episode whose complaints nobody hears, and remember how many texts are the prompt's."""
+    """Play an episode whose complaints nobody hears; each tool that there is time for before one ends it."""
     if not await play.open():
         return False
     await play.prompt()
-    play.prompts = len(play.texts)
     assert play.env is not None
     for spec in (await tools_to_call(judge, play.env, table))[:_TOOLS_AT_MOST]:
         output = await play.tool(spec)

@@ -13,6 +13,10 @@ from ors.testing.stage import Stage
 __all__ = ["Judge", "said"]
 
 
+_ASKED = 64
+"""How many tasks of a split are asked for by their index."""
+
+
 class Judge:
     """A check of one class."""
 
@@ -36,6 +40,8 @@ class Judge:
         self.skip = skip
         self.few = False
         """Its episodes are slow to begin, so few are played."""
+        self.raised: list[tuple[str, str]] = []
+        """What was raised in episodes: by which method, in its words."""
 
     def looked_at(self, *rules: str) -> None:
         """These rules could be looked at."""
@@ -51,10 +57,13 @@ class Judge:
 
     def complain(self, rule: str, message: str, method: str, exc: BaseException | None = None) -> None:
         """Complain of a method, at the line that raised where there is one. Once for each rule and method."""
+        if exc is not None:
+            self.raised.append((method, f"{exc}"))
         if rule in self.skip or any(
             c.rule.id == rule and c.method == self._named(method) for c in self.report.complaints
         ):
             return
+        message = self._masked(message)
         file, line = raised_at(exc) if exc is not None else (None, None)
         if file is None:
             file, line = line_of(self.cls, method)
@@ -65,7 +74,14 @@ class Judge:
         """Complain of a line."""
         if rule not in self.skip:
             self.looked_at(rule)
+            message = self._masked(message)
             self.report.complaints.append(Complaint(RULES[rule], message, method, file, line))
+
+    def _masked(self, message: str) -> str:
+        for name, value in self.secrets.items():
+            if len(value) >= 4:
+                message = message.replace(value, f"[{name}]")
+        return message
 
     def _named(self, method: str) -> str:
         return f"{self.cls.__name__}.{method}" if method else self.cls.__name__
@@ -85,6 +101,12 @@ class Judge:
             return list(range(count))
         some = random.Random(count).sample(range(count), self.samples - 2)  # noqa: S311  which ones is no secret
         return sorted({0, count - 1, *some})
+
+    def many(self, count: int) -> list[int]:
+        """Indices that are only asked for: all where there are few, and some from all over where there are many."""
+        if count <= _ASKED:
+            return list(range(count))
+        return sorted({*self.chosen(count), *(place * (count - 1) // (_ASKED - 1) for place in range(_ASKED))})
 
     FAILED: Any = object()
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import linecache
+import re
 import site
 import sys
 import sysconfig
 import traceback
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 __all__ = ["author_frame", "author_line", "line_of", "raised_at"]
@@ -30,11 +32,26 @@ def line_of(cls: type, method: str) -> tuple[str | None, int | None]:
     function = getattr(function, "fget", None) or inspect.unwrap(function) if callable(function) or found else function
     code = getattr(function, "__code__", None)
     if code is not None and author_line(code.co_filename, getattr(function, "__module__", "")):
-        return code.co_filename, code.co_firstlineno
-    try:
-        return inspect.getsourcefile(cls), inspect.getsourcelines(cls)[1]
-    except (OSError, TypeError):
-        return None, None
+        return code.co_filename, _line_of_def(code)
+    for base in cls.__mro__ if method and method in dir(cls) else (cls,):
+        if method and method not in vars(base):
+            continue
+        try:
+            lines, first = inspect.getsourcelines(base)
+            set_at = (n for n, line in enumerate(lines) if method and re.match(rf"\s+{method}\s*(?::[^=]+)?=", line))
+            return inspect.getsourcefile(base), first + next(set_at, 0)
+        except (OSError, TypeError):
+            break
+    return None, None
+
+
+def _line_of_def(code: CodeType) -> int:
+    """The line of `def`; code begins with its decorators."""
+    lines = linecache.getlines(code.co_filename)
+    for number in range(code.co_firstlineno, min(code.co_firstlineno + 20, len(lines) + 1)):
+        if re.match(rf"\s*(?:async\s+)?def\s+{re.escape(code.co_name)}\b", lines[number - 1]):
+            return number
+    return code.co_firstlineno
 
 
 def raised_at(exc: BaseException) -> tuple[str | None, int | None]:

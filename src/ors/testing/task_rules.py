@@ -26,6 +26,7 @@ class Tasks:
         self.call = call
         self.defines = defines
         self.counts: dict[str, int] = {}
+        self.types: dict[str, str] = {}
         self.examples: list[tuple[str, int, Any]] = []
         """Some tasks, as they were given: split, index, task."""
 
@@ -52,6 +53,7 @@ async def check_tasks(tasks: Tasks) -> None:
     judge.looked_at("splits-none")
     if not names:
         judge.complain("splits-none", "it returns none", "list_splits")
+    tasks.types = {split.name: split.type for split in map(Split.of, listed)}
     again = _names(judge, await tasks.ask("list_splits"))
     judge.looked_at("tasks-repeat")
     if again != names:
@@ -96,9 +98,13 @@ async def _listing(tasks: Tasks, split: str) -> Sequence[Any] | None:
         return None
     judge = tasks.judge
     judge.looked_at("task-methods")
+    if tasks.defines("num_tasks"):
+        try:
+            if await tasks.ask("num_tasks", split) > _LISTED_AT_MOST:
+                return None
+        except Exception:
+            pass  # that is told where they are counted
     try:
-        if tasks.defines("num_tasks") and await tasks.ask("num_tasks", split) > _LISTED_AT_MOST:
-            return None
         return list(await tasks.ask("list_tasks", split))
     except NotImplementedError:
         return None
@@ -141,16 +147,16 @@ async def _check_indices(tasks: Tasks, split: str, count: int, listing: Sequence
             _check_task(tasks, split, index, listing[index], "list_tasks")
         return
     judge.looked_at("index", "index-end", "tasks-repeat")
-    for index in judge.chosen(count):
+    chosen = {*judge.chosen(count)}
+    for index in judge.many(count):
         try:
             task = await tasks.ask("get_task", split, index)
             kept = copy.deepcopy(task)
-            again = await tasks.ask("get_task", split, index)
+            again = await tasks.ask("get_task", split, index) if index in chosen else kept
         except NotImplementedError:
             return
         except Exception as exc:
-            words = f"index {index} of {split!r}, which has {count} tasks, raises {said(exc)}"
-            judge.complain("index", words, "get_task", exc)
+            await _tell_index(tasks, split, index, count, exc)
             return
         if not same(again, kept):
             judge.complain(
@@ -162,7 +168,8 @@ async def _check_indices(tasks: Tasks, split: str, count: int, listing: Sequence
                 judge.complain(
                     "order", f"index {index} of {split!r} is not the task that list_tasks has there", "get_task"
                 )
-        _check_task(tasks, split, index, kept, "get_task")
+        if index in chosen:
+            _check_task(tasks, split, index, kept, "get_task")
     for index in (count, count + 1000, -1):
         try:
             await tasks.ask("get_task", split, index)
@@ -176,6 +183,20 @@ async def _check_indices(tasks: Tasks, split: str, count: int, listing: Sequence
         else:
             words = f"index {index} of {split!r}, which has {count} tasks, gives a task"
             judge.complain("index-end", words, "get_task")
+
+
+async def _tell_index(tasks: Tasks, split: str, index: int, count: int, exc: Exception) -> None:
+    """Complain of an index that raises, or of the count, where everything from there to the end is missing."""
+    words = f"index {index} of {split!r}, which has {count} tasks, raises {said(exc)}"
+    if index and isinstance(exc, IndexError) and tasks.defines("num_tasks"):
+        try:
+            await tasks.ask("get_task", split, count - 1)
+        except IndexError:
+            tasks.judge.complain("count", f"it says {count} of {split!r}, and {words}", "num_tasks")
+            return
+        except Exception:
+            pass  # another fault
+    tasks.judge.complain("index", words, "get_task", exc)
 
 
 async def _check_ranges(tasks: Tasks, split: str, count: int) -> None:
@@ -226,16 +247,36 @@ def _check_task(tasks: Tasks, split: str, index: int, task: Any, method: str) ->
         judge.complain("task-round-trip", words, method)
 
 
+def check_overlap(tasks: Tasks) -> None:
+    """No task of a split to train on is in one to test on; of those that were looked at."""
+    judge, types = tasks.judge, tasks.types
+    if not {"train", "test"} <= {types.get(split) for split, _, _ in tasks.examples}:
+        return
+    judge.looked_at("split-overlap")
+    trained = {repr(plain(task)): (split, index) for split, index, task in tasks.examples if types[split] == "train"}
+    for split, index, task in tasks.examples:
+        if types[split] == "test" and (other := trained.get(repr(plain(task)))) is not None:
+            words = f"task {index} of {split!r} is task {other[1]} of {other[0]!r}"
+            judge.complain("split-overlap", words, "get_task" if tasks.defines("get_task") else "list_tasks")
+            return
+
+
 def plain(value: Any) -> Any:
     """A value as JSON has it, as far as it can."""
     try:
-        return to_jsonable_python(value, inf_nan_mode="constants", fallback=repr)
+        # by its type: what is no JSON is another object each time
+        return to_jsonable_python(value, inf_nan_mode="constants", fallback=lambda one: f"<{type(one).__name__}>")
     except (ValueError, RecursionError):
         return repr(value)
 
 
 def same(one: Any, other: Any) -> bool:
     """Whether two values are the same JSON; NaN is NaN here."""
+    try:
+        if bool(one == other):  # sets have no order
+            return True
+    except Exception:  # arrays do not say one word
+        pass
     return repr(plain(one)) == repr(plain(other)) or bool(plain(one) == plain(other))
 
 
