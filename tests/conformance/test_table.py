@@ -10,6 +10,7 @@ import pytest
 
 from ors.conformance import LEVELS, openenv_rows, ors_rows, rows_of, sentences
 from ors.conformance.table import DOCUMENTS
+from ors.testing import RULES
 
 from .texts import FILES, STATES, folder_of_texts, normal, units
 
@@ -34,6 +35,16 @@ def test_a_row_has_a_check_or_says_who_has_it(row) -> None:
 def test_rows_that_are_named_elsewhere_are_there(row) -> None:
     named = re.findall(r"(?:ORS|OPENENV)-[A-Z]+-\d{3}", row.instead)
     assert set(named) <= set(IDS)
+
+
+def test_what_check_environment_has_is_named_by_its_rules() -> None:
+    named = {
+        row.id: re.findall(r"`([a-z-]+)`", row.instead) for row in ROWS if "check_environment" in (row.instead or "")
+    }
+    assert len(named) > 8
+    for row, rules in named.items():
+        assert rules, row
+        assert set(rules) <= set(RULES), row
 
 
 @pytest.mark.parametrize("area", AREAS, ids=lambda area: f"{area.protocol}-{area.name}")

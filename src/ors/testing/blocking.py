@@ -87,6 +87,7 @@ class BlockingWatch:
         self.found: dict[tuple[str, int], Blocked] = {}
         self._module = module
         self._beat = self._cpu = 0.0
+        self._clock: int | None = None
         self._thread = 0
         self._over = threading.Event()
 
@@ -114,6 +115,8 @@ class BlockingWatch:
     def begin(self) -> None:
         """This thread runs the loop."""
         self.beat()
+        if hasattr(time, "pthread_getcpuclockid"):
+            self._clock = time.pthread_getcpuclockid(threading.get_ident())  # of a thread that lives, as it must be
         self._thread = threading.get_ident()
 
     def end(self) -> None:
@@ -126,10 +129,10 @@ class BlockingWatch:
 
     def _computed_s(self) -> float:
         """For how long the loop's thread has computed since it was alive, where the system tells."""
-        if not hasattr(time, "pthread_getcpuclockid"):
+        if self._clock is None:
             return self.held_s()
         try:
-            return time.clock_gettime(time.pthread_getcpuclockid(self._thread)) - self._cpu
+            return time.clock_gettime(self._clock) - self._cpu
         except OSError:  # it has just ended
             return 0.0
 

@@ -222,7 +222,7 @@ CREATE.said(
     "data-types",
     "CreateSession",
     "secrets are not logged and not kept",
-    "a log is not seen from outside; check_environment looks for secrets in what an environment says",
+    "a log is not seen from outside; check_environment, rules `secret-log`, `secret-output` and `secret-prompt`",
 )
 
 

@@ -140,7 +140,7 @@ OUTPUT.said(
     "data-types",
     "Output Guarantees",
     "`blocks` that a tool returns is not empty, and its reward is a number or none",
-    "check_environment; ORS-OUTPUT-002 and ORS-OUTPUT-004 show what a client sees of it",
+    "check_environment, rules `tool-blocks` and `reward`; ORS-OUTPUT-002 and ORS-OUTPUT-004 show what a client sees",
 )
 
 

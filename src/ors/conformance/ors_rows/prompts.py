@@ -68,7 +68,7 @@ PROMPT.said(
     "tasks-and-splits",
     "Task as Episode Input",
     "the prompt does not hold the answer of its task",
-    "check_environment points out values of a task that occur in its prompt",
+    "check_environment, rule `prompt-answer`: values of a task that occur in its prompt",
 )
 
 

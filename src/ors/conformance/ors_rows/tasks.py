@@ -247,7 +247,7 @@ TASK.said(
     "task-api",
     "Two rules that are easy to miss",
     "methods that tell of tasks have no side effects: no state changes, no stream is consumed, no cursor moves on",
-    "check_environment asks an environment twice and compares; ORS-TASK-021 and ORS-TASK-022 do so over the network",
+    "check_environment, rule `tasks-repeat`; ORS-TASK-021 and ORS-TASK-022 ask twice over the network",
 )
 TASK.said(
     27,
@@ -256,7 +256,7 @@ TASK.said(
     "task-api",
     "Two rules that are easy to miss",
     "methods that tell of tasks work on an instance that was just made",
-    "check_environment asks a fresh instance; a server makes its own",
+    "check_environment, rule `task-methods`; a server makes its own instances",
 )
 TASK.said(
     28,
@@ -265,7 +265,7 @@ TASK.said(
     "task-api",
     "Error semantics",
     "`get_task` raises IndexError for an index that there is not",
-    "check_environment; ORS-TASK-017 shows what a client sees of it",
+    "check_environment, rule `index-end`; ORS-TASK-017 shows what a client sees of it",
 )
 TASK.said(
     29,
@@ -274,7 +274,7 @@ TASK.said(
     "task-api",
     "Streaming and very large splits",
     "`num_tasks` tells the true total, even where the list is cut short",
-    "check_environment; ORS-TASK-005 compares the two over the network",
+    "check_environment, rule `count`; ORS-TASK-005 compares the two over the network",
 )
 TASK.said(
     30,
@@ -283,7 +283,7 @@ TASK.said(
     "task-api",
     "The Protocol",
     "all five methods are there, or say that they are not implemented",
-    "check_environment; ORS-TASK-023 shows what a client sees of it",
+    "check_environment, rules `tasks-none` and `tasks-partly`; ORS-TASK-023 shows what a client sees of it",
 )
 TASK.said(
     31,
@@ -301,7 +301,7 @@ TASK.said(
     "tasks-and-splits",
     "Key Takeaway",
     "tasks are clear, checked, and split so that evaluation is fair",
-    "check_environment points out answers in prompts; the rest is the author's judgement",
+    "check_environment, rules `prompt-answer` and `split-overlap`; the rest is the author's judgement",
 )
 TASK.said(
     33,
@@ -310,7 +310,7 @@ TASK.said(
     "task-api",
     "Selecting a task in `reset()`",
     "`reset` takes `split` and `index` by these names, and chooses by `seed` without `index`",
-    "it is about environments of steps; check_environment",
+    "it is about environments of steps; check_environment, rules `reset-task` and `reset-seed`",
 )
 
 

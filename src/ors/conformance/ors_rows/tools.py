@@ -156,7 +156,7 @@ TOOL.said(
     "data-types",
     "ToolSpec",
     "the description says what the tool does, for whoever reads it",
-    "check_environment points out tools without a docstring",
+    "check_environment, rules `tool-doc` and `parameter-doc`",
 )
 
 
