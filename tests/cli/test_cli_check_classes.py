@@ -61,7 +61,7 @@ def test_what_is_wrong_is_said_with_its_place_and_its_mend(folder: Path) -> None
     assert "index-end" in words
     assert "Wrong.get_task" in words
     lines = SOURCE.splitlines()
-    assert f"wrong.py:{lines.index('    def get_task(cls, split, index):')}" in words
+    assert f"wrong.py:{lines.index('    def get_task(cls, split, index):') + 1}" in words
     assert f"wrong.py:{lines.index('        time.sleep(0.001)') + 1}" in words
     assert "Wrong: 1 error, 1 warning" in words
     suites = ElementTree.parse(folder / "junit.xml").getroot()
@@ -83,6 +83,64 @@ def test_levels_and_rules_are_chosen(folder: Path) -> None:
     code, out, _ = check("wrong.py", "--only", "blocking", "--level", "must", "--json", cwd=folder)
     assert code == 0
     assert json.loads(out)[0]["complaints"] == []
+
+
+def test_an_area_of_rules_is_chosen(folder: Path) -> None:
+    code, out, _ = check("wrong.py", "--only", "tool", "--only", "index", "--level", "may", "--json", cwd=folder)
+    (report,) = json.loads(out)
+    assert code == 3
+    assert [complaint["rule"] for complaint in report["complaints"]] == ["index-end"]
+    assert {"index", "index-end", "tool-doc", "tool-raises"} <= {*report["checked"]}
+    assert not {"prompt", "tools"} & {*report["checked"]}
+
+
+OPENENV = """
+from ors.openenv import Action, Environment, Observation, State, create_app
+
+
+class Say(Action):
+    text: str
+
+
+class Parrot(Environment):
+    def __init__(self, greeting="hello"):
+        super().__init__()
+        self._state, self._greeting = State(), greeting
+
+    def reset(self, seed=None):
+        self._state = State()
+        return Observation(metadata={"said": self._greeting})
+
+    def step(self, action):
+        return Observation(metadata={"said": action.text}, done=True, reward=1.0)
+
+    @property
+    def state(self):
+        return self._state
+
+
+def make() -> Parrot:
+    return Parrot("good morning")
+"""
+
+
+@pytest.mark.parametrize("made", ["Parrot", "make"])
+def test_what_create_app_made_is_checked_with_its_models(made: str, tmp_path: Path) -> None:
+    (tmp_path / "parrot.py").write_text(
+        f"{OPENENV}\n\napp = create_app({made}, Say, Observation, env_name='parrot_env')\n"
+    )
+    code, out, err = check("parrot.py", "--env", "parrot_env", "--json", cwd=tmp_path)
+    (report,) = json.loads(out)
+    assert (code, err) == (3, "")
+    assert [complaint["rule"] for complaint in report["complaints"]] == ["step-after-done"]
+    assert report["environment"] == "Parrot"
+    assert report["skipped"] == {}
+
+
+def test_an_address_without_a_scheme_is_a_server() -> None:
+    code, _, err = check("127.0.0.1:9")
+    assert code == 1
+    assert "nothing answers at http://127.0.0.1:9" in err
 
 
 def test_nothing_is_said_of_an_example() -> None:

@@ -123,6 +123,34 @@ def test_a_fault_is_found(cls: Any, rule: str, method: str) -> None:
     assert complaint.file == __file__
 
 
+class Untyped(Environment[Any, Any, Any]):
+    """Does not say what its actions are."""
+
+    def reset(self, seed: int | None = None) -> Said:
+        self.over = False
+        return Said()
+
+    def step(self, action: Any) -> Any:
+        paid, self.over = None if self.over else 1.0, True
+        return Said(text=action.text, reward=paid, done=True)
+
+    @property
+    def state(self) -> State:
+        return State()
+
+
+def test_the_actions_can_be_named() -> None:
+    class Annotated(Untyped):
+        def step(self, action: Say) -> Said:
+            return super().step(action)
+
+    assert "step" in report_on(Annotated, new_process=False).checked
+    assert "action_cls" in report_on(Untyped, new_process=False).skipped["step"]
+    report = report_on(Untyped, new_process=False, action_cls=Say)
+    assert {"step", "step-after-done"} <= {*report.checked}
+    assert report.complaints == []
+
+
 def test_nothing_is_said_of_a_healthy_one() -> None:
     report = check_environment(Healthy)
     assert report.complaints == []

@@ -15,6 +15,7 @@ import typer
 from ors.cli.arguments import ApiKey, AsJSON, Debug, Env, Secrets, examples
 from ors.cli.errors import NOT_ALL_WELL, CommandError, CommandFailed, reporting
 from ors.cli.inputs import secrets_of
+from ors.cli.places import as_url
 from ors.cli.showing import console, plain, table
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def check(
     errors, should warnings too, may notes too. Exit code 3 when a row failed or a rule is broken.
     """
     with reporting(debug=debug):
-        if "://" not in source and not served:
+        if as_url(source) is None and not served:
             from ors.cli.check_classes import check_classes
 
             check_classes(

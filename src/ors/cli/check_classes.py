@@ -39,14 +39,18 @@ def check_classes(
     from ors.testing import RULES
     from ors.testing.check import report_on
 
-    for rule in only:
-        if rule not in RULES:
-            raise CommandError(f"--only {rule}: there is no such rule; they are {', '.join(RULES)}")
-    classes = [cls for cls in load_targets([source]) if env is None or cls.__name__.lower() == env.lower()]
-    if not classes:
+    chosen: set[str] = set()
+    for one in only:
+        found = {rule for rule in RULES if rule == one.lower() or rule.startswith(f"{one.lower()}-")}
+        if not found:
+            raise CommandError(f"--only {one}: there is no such rule; they are {', '.join(RULES)}")
+        chosen |= found
+    subjects = [_subject(value) for value in load_targets([source])]
+    subjects = [one for one in subjects if env is None or env.lower() in (one[0].__name__.lower(), one[1].lower())]
+    if not subjects:
         raise CommandError(f"--env {env}: there is no such environment in '{source}'")
-    skip = [rule for rule in RULES if only and rule not in only]
-    reports = [report_on(cls, secrets=secrets, skip=skip) for cls in classes]
+    skip = [rule for rule in RULES if chosen and rule not in chosen]
+    reports = [report_on(cls, secrets=secrets, skip=skip, **options) for cls, _, options in subjects]
     for report in reports:
         report.complaints = [complaint for complaint in report.complaints if complaint.level in _LEVELS[level]]
     for path, make in ((junit, _as_junit), (markdown, _as_markdown)):
@@ -61,6 +65,22 @@ def check_classes(
         _show(reports)
     if any(report.complaints for report in reports):
         raise typer.Exit(NOT_ALL_WELL)
+
+
+def _subject(value: Any) -> tuple[type[Any], str, dict[str, Any]]:
+    """The class of an environment, its name, and what else is known of it. Raises CommandError."""
+    from ors.server.entries import Entry
+
+    entry = getattr(value, "entry", None)
+    if not isinstance(entry, Entry):
+        name = value.name() if callable(getattr(value, "name", None)) else value.__name__
+        return value, str(name), {}
+    from ors.adapters.openenv.factory import Factory
+
+    cls = Factory(entry.make).cls
+    if cls is None:
+        raise CommandError("what makes this environment is a function that does not say what it makes: annotate it")
+    return cls, str(entry.options.get("name") or cls.__name__), {"make": entry.make, "action_cls": entry.action_cls}
 
 
 def _show(reports: Sequence[CheckReport]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 import warnings
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from ors.testing.complaints import RULES, CheckReport, EnvironmentCheckError, EnvironmentCheckWarning
@@ -30,12 +30,14 @@ def check_environment(
     skip: Collection[str] = (),
     new_process: bool = True,
     timeout_s: float = 60.0,
+    action_cls: Any = None,
 ) -> CheckReport:
     """Check an environment class, without a network. To be called in its author's own tests.
 
     splits: only these; all otherwise. samples: how many tasks of a split are looked at. secrets: what its sessions are
     given. skip: ids of rules (`ors.testing.RULES`). new_process: whether tasks are asked for in a new process too.
-    timeout_s: for one method; one that takes longer ends the check.
+    timeout_s: for one method; one that takes longer ends the check. action_cls: the model of the actions of an OpenEnv
+    environment whose class does not say which it takes.
     Returns the report. Raises EnvironmentCheckError, with everything that was found, where a rule of the level `error`
     is broken; warns with EnvironmentCheckWarning for each warning. Raises TypeError for what is no environment.
     """
@@ -47,6 +49,7 @@ def check_environment(
         skip=skip,
         new_process=new_process,
         timeout_s=timeout_s,
+        action_cls=action_cls,
     )
     if not report.ok:
         raise EnvironmentCheckError(report)
@@ -64,8 +67,13 @@ def report_on(
     skip: Collection[str] = (),
     new_process: bool = True,
     timeout_s: float = 60.0,
+    action_cls: Any = None,
+    make: Callable[[], Any] | None = None,
 ) -> CheckReport:
-    """The same, and nothing is raised for what the environment does."""
+    """The same, and nothing is raised for what the environment does.
+
+    make: what makes an environment of OpenEnv, where that is not its class.
+    """
     from ors.environment import Environment
 
     if not isinstance(cls, type) or not (issubclass(cls, Environment) or is_openenv(cls)):
@@ -85,10 +93,12 @@ def report_on(
         samples=samples,
         secrets=dict(secrets or {}),
         skip=frozenset(skip),
+        make=make,
+        action_cls=action_cls,
     )
 
     async def work() -> Tasks:
-        tasks = Tasks(judge, *subject_of(cls))
+        tasks = Tasks(judge, *subject_of(cls, judge.make))
         judge.looked_at("hangs")
         if is_openenv(cls):
             if tasks.defines("list_splits"):
@@ -120,6 +130,9 @@ def _check_elsewhere(judge: Judge, tasks: Tasks) -> None:
         return
     if any(complaint.rule.id in ("tasks-repeat", "task-json") for complaint in judge.report.complaints):
         return  # they are not the same here either
+    if judge.make is not judge.cls:
+        judge.passed_over("order-process", "a function makes it, which another process does not know")
+        return
     elsewhere = digests_elsewhere(judge.cls, [(split, index) for split, index, _ in tasks.examples])
     if isinstance(elsewhere, str):
         judge.passed_over("order-process", elsewhere)

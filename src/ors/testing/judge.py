@@ -30,8 +30,12 @@ class Judge:
         samples: int,
         secrets: Mapping[str, str],
         skip: frozenset[str],
+        make: Callable[[], Any] | None = None,
+        action_cls: Any = None,
     ) -> None:
         self.cls = cls
+        self.make: Callable[[], Any] = make or cls
+        self.action_cls = action_cls
         self.stage = stage
         self.report = report
         self.only_splits = splits

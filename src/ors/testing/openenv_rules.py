@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import typing
 from collections.abc import Mapping
 from typing import Any
 
+from ors.adapters.openenv_environment import offering_of
 from ors.conformance.inputs import make_input
 from ors.testing.class_state import class_state
 from ors.testing.judge import Judge, said
@@ -24,7 +24,7 @@ _END_S = 0.01
 async def check_openenv_episodes(judge: Judge, tasks: Tasks) -> None:
     """What its server does with an instance: made, reset twice, stepped to the end if there is one, closed."""
     judge.looked_at("constructor", "close")
-    env = await judge.attempt("constructor", "__init__", judge.cls)
+    env = await judge.attempt("constructor", "__init__", judge.make)
     if env is judge.FAILED:
         return
     await _close(judge, env)
@@ -77,7 +77,7 @@ class _Episode:
 
     async def open(self) -> bool:
         """The constructor."""
-        self.env = await self.judge.attempt("constructor", "__init__", self.judge.cls)
+        self.env = await self.judge.attempt("constructor", "__init__", self.judge.make)
         return self.env is not self.judge.FAILED
 
     async def reset(self, what: str = "it") -> Any:
@@ -93,10 +93,12 @@ class _Episode:
     async def step(self, rule: str = "step", what: str = "") -> bool:
         """One step with an action made from its schema. Whether that went well."""
         judge = self.judge
-        action_class = _action_class(judge.cls)
+        action_class = judge.action_cls or _action_class(judge.cls)
         made = make_input(action_class.model_json_schema()) if action_class is not None else None
         if action_class is None or made is None:
-            judge.passed_over("step", "the class does not say which actions it takes: Environment[Act, Obs, State]")
+            judge.passed_over(
+                "step", "the class does not say which actions it takes: Environment[Act, Obs, State], or action_cls="
+            )
             return False
         judge.looked_at("step")
         name = "step_async" if _is_overridden(judge.cls, "step_async") else "step"
@@ -238,11 +240,11 @@ def _shown(observation: Any) -> Any:
 
 
 def _action_class(cls: type[Any]) -> Any:
-    for base in (base for one in cls.__mro__ for base in getattr(one, "__orig_bases__", ())):
-        for argument in typing.get_args(base)[:1]:
-            if isinstance(argument, type) and callable(getattr(argument, "model_json_schema", None)):
-                return argument
-    return None
+    """The model of its actions, by the types of the class or the annotation of `step`; None where that is not said."""
+    try:
+        return offering_of(cls, list_tools=False).action_model
+    except Exception:
+        return None
 
 
 def _check_observation(judge: Judge, observation: Any, method: str) -> None:

@@ -17,10 +17,10 @@ def is_openenv(cls: type[Any]) -> bool:
     return not issubclass(cls, Environment) and all(callable(getattr(cls, name, None)) for name in ("reset", "step"))
 
 
-def subject_of(cls: type[Any]) -> tuple[Callable[..., Any], Callable[[str], bool]]:
+def subject_of(cls: type[Any], make: Callable[[], Any]) -> tuple[Callable[..., Any], Callable[[str], bool]]:
     """How a task method is called, and whether the author has written it."""
     if is_openenv(cls):
-        return lambda method, *args: _on_a_new_one(cls, method, args), lambda method: callable(
+        return lambda method, *args: _on_a_new_one(make, method, args), lambda method: callable(
             getattr(cls, method, None)
         )
     return lambda method, *args: getattr(cls, method)(*args), lambda method: _written(cls, method)
@@ -32,9 +32,9 @@ def _written(cls: type[Any], method: str) -> bool:
     return inspect.getattr_static(cls, method, None) is not inspect.getattr_static(Environment, method, None)
 
 
-def _on_a_new_one(cls: type[Any], method: str, args: tuple[Any, ...]) -> Any:
+def _on_a_new_one(make: Callable[[], Any], method: str, args: tuple[Any, ...]) -> Any:
     # a short-lived instance for each question, as its server does
-    env = cls()
+    env = make()
 
     async def finish(value: Any) -> Any:
         try:
