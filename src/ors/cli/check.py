@@ -98,6 +98,7 @@ def check(
                 level=level,
                 only=only or [],
                 secrets=secrets_of(secret),
+                timeout_s=max(timeout, 60.0),  # a method of an environment may take longer than an answer
                 as_json=as_json,
                 junit=junit,
                 markdown=markdown,

@@ -30,6 +30,7 @@ def check_classes(
     level: str,
     only: Sequence[str],
     secrets: Mapping[str, str],
+    timeout_s: float,
     as_json: bool,
     junit: Path | None,
     markdown: Path | None,
@@ -50,7 +51,9 @@ def check_classes(
     if not subjects:
         raise CommandError(f"--env {env}: there is no such environment in '{source}'")
     skip = [rule for rule in RULES if chosen and rule not in chosen]
-    reports = [report_on(cls, secrets=secrets, skip=skip, **options) for cls, _, options in subjects]
+    reports = [
+        report_on(cls, secrets=secrets, skip=skip, timeout_s=timeout_s, **options) for cls, _, options in subjects
+    ]
     for report in reports:
         report.complaints = [complaint for complaint in report.complaints if complaint.level in _LEVELS[level]]
     for path, make in ((junit, _as_junit), (markdown, _as_markdown)):

@@ -144,7 +144,12 @@ _RULES: tuple[tuple[str, Level, str, str], ...] = (
         "Use text as keys, and lists for tuples and sets",
     ),
     # the episode
-    ("constructor", "error", "an instance is made with task_spec= and secrets=", "Take both, or leave __init__ out"),
+    (
+        "constructor",
+        "error",
+        "an instance is made with task_spec= and secrets=",
+        "Take both, or leave __init__ out; give the secrets that it needs, secrets={…}",
+    ),
     ("setup", "error", "`setup` works on a new instance", "Make what it needs in __init__ or in setup"),
     ("prompt", "error", "`get_prompt` returns blocks, text or images", "Return a list of TextBlock and ImageBlock"),
     ("prompt-empty", "error", "the prompt is not empty", "Say what is to be done"),
