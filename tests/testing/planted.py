@@ -71,6 +71,18 @@ class Hole(Healthy):
         return super().get_task(split, index)
 
 
+class RangeEndsEarly(Healthy):
+    @classmethod
+    def get_task_range(cls, split: str, start: Any = None, stop: Any = None) -> Any:
+        return [cls.get_task(split, index) for index in range(start, stop)]  # FAULT task-methods
+
+
+class RangeWraps(Healthy):
+    @classmethod
+    def get_task_range(cls, split: str, start: Any = None, stop: Any = None) -> Any:  # FAULT count
+        return [cls.get_task(split, index % 30) for index in range(start or 0, 30 if stop is None else stop)]
+
+
 class Changing(Healthy):
     def setup(self) -> Any:  # FAULT spec-changed
         self.task_spec["tries"] = 3
@@ -200,6 +212,44 @@ class PrintsSecret(Healthy):
     def get_prompt(self) -> Any:  # FAULT secret-log
         print("key:", self.secrets.get("judge_key"))
         return self.task_spec["question"]
+
+
+# Nothing is wrong with these
+
+
+class Drawing(Healthy):
+    """It draws from the generator that all share, and keeps what it has made: so it is played twice in the same way."""
+
+    made: ClassVar[dict[str, int]] = {}
+
+    def setup(self) -> None:
+        self.number = random.randrange(10**9)
+        self.made[self.task_spec["answer"]] = self.made.get(self.task_spec["answer"], 0) + 1
+
+    @tool
+    def roll(self) -> ToolOutput:
+        """Roll a die."""
+        return said(f"{self.number} {random.randrange(10**9)}")
+
+
+class Rolling(Drawing):
+    """It draws from a generator of its own, so nobody knows whether what it keeps is seen by others."""
+
+    def setup(self) -> None:
+        super().setup()
+        self.number = random.SystemRandom().randrange(10**9)
+
+
+class Choosing(Healthy):
+    """The answer is one of those that are shown."""
+
+    @classmethod
+    def get_task(cls, split: str, index: int) -> Any:
+        task = super().get_task(split, index)
+        return {**task, "options": [f"{index + 999}", task["answer"], f"{index + 1999}"]}
+
+    def get_prompt(self) -> Any:
+        return f"{self.task_spec['question']} {', '.join(self.task_spec['options'])}"
 
 
 # OpenEnv

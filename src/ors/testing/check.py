@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
+from ors.testing.chance import kept_generators
 from ors.testing.complaints import RULES, CheckReport, EnvironmentCheckError, EnvironmentCheckWarning
 from ors.testing.episodes import check_episodes
 from ors.testing.judge import Judge
@@ -114,7 +115,8 @@ def report_on(
         return tasks
 
     try:
-        tasks = stage.play(work)
+        with kept_generators():
+            tasks = stage.play(work)
     except GivenUp as exc:
         _tell_hanging(judge, exc)
     else:

@@ -37,6 +37,11 @@ class Complaint:
         return self.rule.level
 
     @property
+    def mend(self) -> str:
+        """What to do about it."""
+        return self.rule.mend
+
+    @property
     def place(self) -> str:
         """File and line, as editors and terminals take them; empty where they are not known."""
         return f"{self.file}:{self.line}" if self.file is not None else ""

@@ -4,132 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import copy
-import json
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
-from ors.adapters.ors_output import prompt_document, tool_outcome
-from ors.core.failures import Failure
 from ors.environment import Environment
-from ors.testing.class_state import class_state
-from ors.testing.judge import Judge, said
+from ors.testing.class_state import ClassState
+from ors.testing.judge import Judge
+from ors.testing.playing import TOOLS_AT_MOST, Play, Sentinels, solo
 from ors.testing.resources import Held, left_over
 from ors.testing.task_rules import Tasks, plain, same
-from ors.testing.tool_rules import call_tool, tools_to_call
+from ors.testing.tool_rules import tools_to_call
 from ors.tools import ToolDefinition
 
 __all__ = ["check_episodes"]
 
 _ANSWERS = re.compile(r"answer|solution|target|label|expected|gold|truth|reference", re.IGNORECASE)
-_TOOLS_AT_MOST = 16
 _END_S = 0.01
 _SLOW_S = 1.0
 """An environment whose episodes begin more slowly is opened fewer times."""
-Transcript = list[Any]
-
-
-class Play:
-    """One instance, asked for one thing after another; `None` stands for what went wrong, which is complained of."""
-
-    def __init__(self, judge: Judge, task: Any, secrets: Mapping[str, str]) -> None:
-        self.judge = judge
-        # as it comes from JSON; what is none is another rule's affair
-        self.task = plain(copy.deepcopy(task))
-        self._given = copy.deepcopy(self.task)
-        self._changed_by = ""
-        self.secrets = secrets
-        self.env: Environment | None = None
-        self.transcript: Transcript = []
-        self.texts: list[str] = []
-        self.outputs: list[tuple[str, str]] = []
-        self.printed: list[tuple[str, str]] = []
-        """What was printed and logged, by the method that was running."""
-        self._read = len(judge.stage.printed.getvalue())
-
-    async def open(self) -> bool:
-        """The constructor and `setup`. False where either failed; then it has been torn down."""
-        judge = self.judge
-        judge.looked_at("constructor", "setup")
-        try:
-            env = await judge.stage.run(
-                judge.cls,
-                task_spec=self.task,
-                secrets=self.secrets if type(self.secrets) is _Sentinels else dict(self.secrets),
-            )
-        except Exception as exc:
-            judge.complain("constructor", f"it raises {said(exc)}", "__init__", exc)
-            return False
-        finally:
-            self._listen("__init__")
-        self.env = env
-        try:
-            await judge.stage.run(env.setup)
-        except Exception as exc:
-            judge.complain("setup", f"it raises {said(exc)}", "setup", exc)
-            self._listen("setup")
-            await self.close()
-            return False
-        self._listen("setup")
-        return True
-
-    def _listen(self, method: str) -> None:
-        """Remember what a method printed, and whether it changed the task."""
-        if not self._changed_by and not same(self.task, self._given):
-            self._changed_by = method
-        printed = self.judge.stage.printed.getvalue()
-        if len(printed) > self._read:
-            self.printed.append((method, printed[self._read :]))
-            self._read = len(printed)
-
-    async def prompt(self) -> bytes | None:
-        """The prompt as it is sent."""
-        judge, env = self.judge, self.env
-        assert env is not None
-        judge.looked_at("prompt", "prompt-empty")
-        try:
-            value = await judge.stage.run(env.get_prompt)
-        except Exception as exc:
-            judge.complain("prompt", f"it raises {said(exc)}", "get_prompt", exc)
-            return None
-        finally:
-            self._listen("get_prompt")
-        document = prompt_document("it", value)
-        if isinstance(document, Failure):
-            judge.complain("prompt", document.detail.removeprefix("it "), "get_prompt")
-            return None
-        blocks = json.loads(document.body)
-        texts = [block["text"] for block in blocks if block["type"] == "text"]
-        if not any(text.strip() for text in texts) and len(texts) == len(blocks):
-            judge.complain("prompt-empty", "it says nothing", "get_prompt")
-        self.texts += texts
-        self.transcript.append(document.body.decode())
-        return document.body
-
-    async def tool(self, spec: Any) -> Any:
-        """Call a tool."""
-        assert self.env is not None
-        output = await call_tool(self.judge, self.env, spec)
-        outcome = tool_outcome(spec.name, output) if output is not None else None
-        body = getattr(outcome, "body", b"").decode()
-        if body:
-            self.outputs.append((spec.name, json.dumps(json.loads(body), ensure_ascii=False)))
-        self._listen(spec.name)
-        self.transcript.append((spec.name, body))
-        return output
-
-    async def close(self) -> None:
-        """`teardown`."""
-        if self.env is not None:
-            env, self.env = self.env, None
-            await self.judge.attempt("teardown", "teardown", env.teardown)
-            self._listen("teardown")
-            self.judge.looked_at("spec-changed")
-            if not same(self.task, self._given):
-                keys = [key for key in self._given if not same(self.task.get(key), self._given[key])]
-                keys += [key for key in self.task if key not in self._given]
-                self.judge.complain("spec-changed", f"it changes {', '.join(map(repr, keys))}", self._changed_by)
 
 
 async def check_episodes(judge: Judge, tasks: Tasks, table: dict[str, ToolDefinition]) -> None:
@@ -181,7 +75,7 @@ async def _whole(judge: Judge, task: Any, table: dict[str, ToolDefinition]) -> b
     assert play.env is not None
     specs = await tools_to_call(judge, play.env, table)
     await play.close()
-    for spec in specs[:_TOOLS_AT_MOST]:
+    for spec in specs[:TOOLS_AT_MOST]:
         play = Play(judge, task, judge.secrets)
         if await play.open():
             await play.prompt()
@@ -193,29 +87,15 @@ async def _whole(judge: Judge, task: Any, table: dict[str, ToolDefinition]) -> b
     return prompt is not None
 
 
-async def _solo(judge: Judge, task: Any, table: dict[str, ToolDefinition], secrets: Mapping[str, str]) -> Play:
-    """An episode in which each tool is called until one ends it."""
-    play = Play(judge, task, secrets)
-    if await play.open():
-        await play.prompt()
-        assert play.env is not None
-        for spec in (await tools_to_call(judge, play.env, table))[:_TOOLS_AT_MOST]:
-            output = await play.tool(spec)
-            if output is not None and output.finished:
-                break
-        await play.close()
-    return play
-
-
 async def _leaks(judge: Judge, task: Any, table: dict[str, ToolDefinition]) -> None:
     rules = ("leak-threads", "leak-files", "leak-processes", "leak-tasks")
     judge.looked_at(*rules)
     if not judge.few:
-        await _solo(judge, task, table, judge.secrets)  # what is made once and kept is no leak
+        await solo(judge, task, table, judge.secrets)  # what is made once and kept is no leak
     found = []
     for _ in range(2):
         held, running = Held(), asyncio.all_tasks()
-        await _solo(judge, task, table, judge.secrets)
+        await solo(judge, task, table, judge.secrets)
         await asyncio.sleep(_END_S)  # what was cancelled ends now
         found.append(left_over(held))
         if begun := asyncio.all_tasks() - running:
@@ -234,19 +114,35 @@ async def _prompts(judge: Judge, tasks: Tasks) -> None:
     """The answer must not stand in the prompt: it may by chance, so most tasks that were looked at decide."""
     judge.looked_at("prompt-answer")
     shown: dict[str, int] = {}
-    examples = tasks.examples[: 2 if judge.few else judge.samples]
+    examples = _some(tasks.examples, 2 if judge.few else judge.samples)
     for _, _, task in examples:
         play = Play(judge, task, judge.secrets)
         if await play.open():
             await play.prompt()
             await play.close()
         text = "\n".join(play.texts)
-        for key in {key for key, value in _answers(plain(task)) if _stands_in(value, text)}:
+        choices = {*_choices(plain(task))}
+        for key in {key for key, value in _answers(plain(task)) if value not in choices and _stands_in(value, text)}:
             shown[key] = shown.get(key, 0) + 1
     for key, count in shown.items():
         if 2 * count > len(examples):
             words = f"the prompt holds the task's {key!r} in {count} of {len(examples)} tasks"
             judge.complain("prompt-answer", words, "get_prompt")
+
+
+def _some(examples: list[tuple[str, int, Any]], most: int) -> list[tuple[str, int, Any]]:
+    """Tasks of every split, the first and the last among them."""
+    if len(examples) <= most:
+        return examples
+    return [examples[place * (len(examples) - 1) // (most - 1)] for place in range(most)]
+
+
+def _choices(value: Any) -> Iterator[str]:
+    """What is offered to choose from: the answer to it stands in the prompt, and may."""
+    if isinstance(value, list) and len(value) > 1:
+        yield from (str(one).strip() for one in value if isinstance(one, (str, int, float)))
+    for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _choices(item)
 
 
 def _answers(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
@@ -265,25 +161,26 @@ def _stands_in(answer: str, text: str) -> bool:
 
 
 async def _two_at_once(judge: Judge, tasks: Tasks, table: dict[str, ToolDefinition]) -> None:
-    judge.looked_at("shared-state")
     first, second = tasks.examples[0][2], tasks.examples[-1][2]
-    kept = class_state(judge.cls)
-    once = (await _solo(judge, first, table, judge.secrets)).transcript
-    again = (await _solo(judge, first, table, judge.secrets)).transcript
-    changed = [name for name, value in class_state(judge.cls).items() if kept.get(name) != value]
+    state = ClassState(judge.cls)
+    once = (await solo(judge, first, table, judge.secrets)).transcript
+    again = (await solo(judge, first, table, judge.secrets)).transcript
+    changed = state.changed()
     if once != again:
-        if changed:
+        # with what has changed put back it is played as before, unless chance plays along too
+        if changed and state.restore() and (await solo(judge, first, table, judge.secrets)).transcript == once:
             words = f"an episode is played in another way after one has changed the class's {changed[0]!r}"
             judge.complain("shared-state", words, changed[0])
         else:
             judge.passed_over("shared-state", "an episode is not played twice in the same way, so nothing can be told")
         return
-    one, other = (Play(judge, task, judge.secrets) for task in (first, second))
+    judge.looked_at("shared-state")
+    one, other = (Play(judge, task, judge.secrets, name) for task, name in ((first, "one"), (second, "other")))
     if await one.open() and await other.open():
         for play in (one, other):
             await play.prompt()
         assert one.env is not None
-        specs = (await tools_to_call(judge, one.env, table))[:_TOOLS_AT_MOST]
+        specs = (await tools_to_call(judge, one.env, table))[:TOOLS_AT_MOST]
         over: set[Play] = set()
         for spec in specs:
             for play in (other, one):
@@ -299,24 +196,10 @@ async def _two_at_once(judge: Judge, tasks: Tasks, table: dict[str, ToolDefiniti
         judge.complain("shared-state", words, changed[0] if changed else "")
 
 
-class _Sentinels(dict[str, str]):
-    """Secrets of whatever name is asked for, each of which can be found again."""
-
-    def __missing__(self, name: str) -> str:
-        value = self[name] = f"ors-check-{name}-{id(self):x}"
-        return value
-
-    def get(self, name: str, default: Any = None) -> Any:
-        return self[name]
-
-    def __contains__(self, name: object) -> bool:
-        return True
-
-
 async def _secrets(judge: Judge, task: Any, table: dict[str, ToolDefinition]) -> None:
     secrets: dict[str, str] = dict(judge.secrets)
     if not secrets:
-        secrets = _Sentinels()
+        secrets = Sentinels()
         _ = secrets["api_key"]
     quiet = Judge(judge.cls, judge.stage, type(judge.report)(""), splits=(), samples=2, secrets={}, skip=frozenset())
     play = Play(quiet, task, secrets)
@@ -346,7 +229,7 @@ async def _unheard(judge: Judge, play: Play, table: dict[str, ToolDefinition]) -
         return False
     await play.prompt()
     assert play.env is not None
-    for spec in (await tools_to_call(judge, play.env, table))[:_TOOLS_AT_MOST]:
+    for spec in (await tools_to_call(judge, play.env, table))[:TOOLS_AT_MOST]:
         output = await play.tool(spec)
         if output is not None and output.finished:
             break

@@ -9,7 +9,8 @@ from typing import Any
 
 from ors.adapters.openenv_environment import offering_of
 from ors.conformance.inputs import make_input
-from ors.testing.class_state import class_state
+from ors.testing.chance import seed_generators
+from ors.testing.class_state import ClassState
 from ors.testing.judge import Judge, said
 from ors.testing.resources import Held, left_over
 from ors.testing.task_rules import Tasks, same
@@ -68,15 +69,21 @@ def _reset_of(cls: type[Any]) -> tuple[str, set[str] | None]:
 class _Episode:
     """An instance that is reset and acted on; `seen` is what came of each."""
 
-    def __init__(self, judge: Judge, place: Mapping[str, Any]) -> None:
+    def __init__(self, judge: Judge, place: Mapping[str, Any], name: str = "one") -> None:
         self.judge = judge
+        self._name, self._steps = name, 0
         self.place = place
         self.env: Any = None
         self.seen: list[Any] = []
         self.done = False
 
+    def _seed(self) -> None:
+        self._steps += 1
+        seed_generators(f"{self._name} {self._steps}")
+
     async def open(self) -> bool:
         """The constructor."""
+        self._seed()
         self.env = await self.judge.attempt("constructor", "__init__", self.judge.make)
         return self.env is not self.judge.FAILED
 
@@ -85,6 +92,7 @@ class _Episode:
         name, takes = _reset_of(self.judge.cls)
         given = {"seed": 7, **self.place}
         given = {key: value for key, value in given.items() if takes is None or key in takes}
+        self._seed()
         observation = await self.judge.attempt("reset", name, lambda: getattr(self.env, name)(**given), what=what)
         if observation is not self.judge.FAILED:
             self._note(observation, name)
@@ -102,6 +110,7 @@ class _Episode:
             return False
         judge.looked_at("step")
         name = "step_async" if _is_overridden(judge.cls, "step_async") else "step"
+        self._seed()
         try:
             observation = await judge.stage.run(getattr(self.env, name), action_class(**made))
         except Exception as exc:
@@ -179,8 +188,8 @@ async def _beginnings(judge: Judge, place: Mapping[str, Any]) -> None:
     if takes is None or "seed" in takes:
         place = {key: value for key, value in place.items() if key != "index"}  # the seed is to choose
     begun: list[Any] = []
-    for _ in range(2):
-        episode = _Episode(judge, place)
+    for name_of in ("one", "another"):
+        episode = _Episode(judge, place, name_of)
         if not await episode.open():
             return
         for _ in range(2):
@@ -209,9 +218,9 @@ async def _two_at_once(judge: Judge, place: Mapping[str, Any]) -> None:
     if alone:
         judge.passed_over("shared-state", "the class is written for one session at a time")
         return
-    transcripts, kept = [], class_state(judge.cls)
+    transcripts, state = [], ClassState(judge.cls)
     for beside in (False, False, True):
-        one, other = _Episode(judge, place), _Episode(judge, place)
+        one, other = _Episode(judge, place), _Episode(judge, place, "other")
         if not await one.open() or (beside and not await other.open()):
             return
         await one.reset()
@@ -229,7 +238,7 @@ async def _two_at_once(judge: Judge, place: Mapping[str, Any]) -> None:
         return
     judge.looked_at("shared-state")
     if not same(transcripts[0], transcripts[2]):
-        changed = [name for name, value in class_state(judge.cls).items() if kept.get(name) != value]
+        changed = state.changed()
         where = f"the class's {changed[0]!r} " if changed else "something that they share "
         words = f"with another session beside it an episode is played in another way: {where}is changed by both"
         judge.complain("shared-state", words, changed[0] if changed else "")

@@ -16,6 +16,7 @@ from ors.types import Split
 __all__ = ["Tasks", "check_tasks", "plain", "same"]
 
 _LISTED_AT_MOST = 20_000
+_WHOLE = 64
 
 
 class Tasks:
@@ -204,18 +205,22 @@ async def _check_ranges(tasks: Tasks, split: str, count: int) -> None:
         return
     judge = tasks.judge
     judge.looked_at("order")
-    for start, stop in ((0, min(3, count)), (max(0, count - 2), count)):
+    cases: list[tuple[int | None, int | None]] = [(0, min(3, count)), (max(0, count - 2), None), (count, count + 5)]
+    if count <= _WHOLE:
+        cases.append((None, None))
+    for start, stop in cases:
+        wanted = range(*slice(start, stop).indices(count))
         try:
             part = list(await tasks.ask("get_task_range", split, start, stop))
-            one_by_one = [await tasks.one(split, index) for index in range(start, stop)]
+            one_by_one = [await tasks.one(split, index) for index in wanted]
         except NotImplementedError:
             return
         except Exception as exc:
             words = f"for {split!r} from {start} to {stop} it raises {said(exc)}"
             judge.complain("task-methods", words, "get_task_range", exc)
             return
-        if len(part) != stop - start:
-            words = f"for {split!r} from {start} to {stop} it gives {len(part)} tasks"
+        if len(part) != len(wanted):
+            words = f"for {split!r} from {start} to {stop} it gives {len(part)} tasks, not {len(wanted)}"
             judge.complain("count", words, "get_task_range")
         elif not all(_agree(one, other) for one, other in zip(part, one_by_one, strict=True)):
             words = f"for {split!r} from {start} to {stop} it gives others than the indices do"
