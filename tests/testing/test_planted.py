@@ -47,7 +47,7 @@ def nothing_is_left() -> Iterator[None]:
 @pytest.mark.parametrize(("name", "rule", "method", "line"), FAULTS, ids=[fault[0] for fault in FAULTS])
 def test_a_fault_is_found_at_its_line(name: str, rule: str, method: str, line: int) -> None:
     planted.HELD.clear()
-    report = report_on(getattr(planted, name), samples=3, new_process=False, timeout_s=0.5 if rule == "hangs" else 60)
+    report = report_on(getattr(planted, name), samples=3, new_process=False, timeout_s=1.5 if rule == "hangs" else 60)
     found = [complaint for complaint in report.complaints if complaint.rule.id == rule]
     assert [(one.method, one.file, one.line) for one in found] == [(f"{name}.{method}", FILE, line)], str(report)
     others = {one.rule.id for one in report.complaints if one.level != "note"} - {rule}
@@ -92,8 +92,8 @@ def test_code_that_hangs_ends_the_check_and_nothing_else(cls: type, capsys: pyte
     planted.HELD.clear()
     sleep = time.sleep
     begun = time.monotonic()
-    report = report_on(cls, samples=2, timeout_s=0.3)
-    assert time.monotonic() - begun < 10
+    report = report_on(cls, samples=2, timeout_s=1.5)
+    assert time.monotonic() - begun < 30
     assert [complaint.rule.id for complaint in report.of("error")] == ["hangs"]
     # what was put in the places of others is gone, although that code still runs
     assert time.sleep is sleep

@@ -190,7 +190,8 @@ async def _two_at_once(judge: Judge, tasks: Tasks, table: dict[str, ToolDefiniti
                         over.add(play)
     await one.close()
     await other.close()
-    if one.transcript != once:
+    # alone it is still what it was, so that chance is not taken for a fault
+    if one.transcript != once and (await solo(judge, first, table, judge.secrets)).transcript == once:
         where = f"the class's {changed[0]!r} " if changed else "something that they share "
         words = f"with another session beside it an episode is played in another way: {where}is changed by both"
         judge.complain("shared-state", words, changed[0] if changed else "")
