@@ -36,7 +36,7 @@ check: $(STAMPS)/check ## lint, formatting, types, who imports whom
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
-bench: $(STAMPS)/test ## measure, and write bench/RESULTS.md (ARGS=--quick: within 3 minutes)
+bench: $(STAMPS)/test ## measure, and write bench/RESULTS.md (ARGS=--quick: within 6 minutes)
 	@$(BIN)/python bench/run.py $(ARGS)
 
 docs: $(STAMPS)/docs ## build the documentation into site/

@@ -80,7 +80,7 @@ def main() -> int:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="3 short rounds, within 3 minutes")
+    parser.add_argument("--quick", action="store_true", help="3 short rounds, within 6 minutes")
     parser.add_argument("--rounds", type=int, default=FULL.rounds, metavar="N", help="how often each is measured")
     parser.add_argument("--only", action="append", choices=MEASURES, metavar="MEASURE", help=", ".join(MEASURES))
     names = [subject.name for subject in SUBJECTS]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +11,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from faces.sources import Stream
 from ors import AuthoringError, Environment, ToolOutput, tool
 from ors.adapters.ors_environment import ORSOffering
 from ors.core.failures import Failure
-from ors.tasks import Generated, InMemory, Jsonl, TaskSource, task_key
+from ors.tasks import Generated, InMemory, Jsonl, task_key
 
 from .play import Played, kind, played, said
 
@@ -341,25 +341,6 @@ def test_a_limit_that_is_none(limit: Any) -> None:
 
     with pytest.raises(AuthoringError, match=r"Own\.list_limit is .*; it is a number of tasks, or None for all"):
         ORSOffering(Own)
-
-
-class Stream(TaskSource):
-    """Can only be read from its beginning."""
-
-    def splits(self) -> Any:
-        return ["train"]
-
-    def count(self, split: str) -> None:
-        return None
-
-    def get(self, split: str, index: int) -> Any:
-        raise NotImplementedError("a stream has no places; list its tasks")
-
-    def range(self, split: str, start: int, stop: int) -> Any:
-        raise NotImplementedError("a stream has no places; list its tasks")
-
-    def iterate(self, split: str) -> Iterator[Any]:
-        return iter(numbers(1000))
 
 
 async def test_a_stream_can_be_listed_and_nothing_else() -> None:

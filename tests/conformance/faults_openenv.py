@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +19,6 @@ class Faulty:
     def __init__(self, app: Any) -> None:
         self.app = app
         self.fault: Any = None
-        self.counts: dict[str, int] = {}
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if self.fault is None or scope["type"] == "lifespan":
@@ -182,10 +183,19 @@ def observation(**fields: Any) -> Callable[[Any], list[Any]]:
     return change
 
 
-def counted(value: Any) -> Any:
-    """A number that grows with each request."""
-    counted.asked = getattr(counted, "asked", 0) + 1  # type: ignore[attr-defined]
-    return counted.asked  # type: ignore[attr-defined]
+_answers = itertools.count()
+
+
+def once_more() -> int:
+    """A number that no answer had before."""
+    return next(_answers)
+
+
+def hold_up(text: str) -> str:
+    """A slow step holds up the whole server."""
+    if "slow" in text:
+        time.sleep(2.2)
+    return text
 
 
 def lower_only(scope: Any, body: bytes) -> Any:
@@ -224,7 +234,7 @@ fault("SPLIT-005", "a split that is said is changed", answer=told("splits", type
 fault(
     "SPLIT-006",
     "each time another split",
-    answer=told("splits", lambda s: [*s, {"name": f"s{counted(0)}", "type": "test"}]),
+    answer=told("splits", lambda s: [*s, {"name": f"s{once_more()}", "type": "test"}]),
 )
 fault("TASK-001", "no env_name", answer=told("tasks", lambda told: {"tasks": told["tasks"]}))
 fault("TASK-002", "the count is text", answer=told("num_tasks", lambda told: {"num_tasks": str(told["num_tasks"])}))
@@ -237,14 +247,14 @@ fault("TASK-008", "unknown keys are ignored", request=sent("num_tasks", lambda b
 fault(
     "TASK-009",
     "a cursor goes on",
-    answer=told("task", lambda told: {"task": {**told["task"], "at": counted(0)}}),
+    answer=told("task", lambda told: {"task": {**told["task"], "at": once_more()}}),
 )
 fault("TASK-010", "text is escaped twice", answer=told("task", lambda told: {"task": {**told["task"], "text": "?"}}))
 fault("TASK-011", "the count is of the first page", answer=told("num_tasks", lambda told: {"num_tasks": 3}))
 fault(
     "TASK-012",
     "asking begins an episode",
-    message=said("state", lambda m: with_data(episode_id=str(counted(0)))(m)),
+    message=said("state", lambda m: with_data(episode_id=str(once_more()))(m)),
 )
 fault("RANGE-001", "the list itself", answer=told("task_range", lambda told: told["tasks"]))
 fault(
@@ -340,9 +350,7 @@ fault(
     ),
 )
 fault("SOCKET-010", "one episode for all", message=said("state", with_data(episode_id="one")))
-fault(
-    "SOCKET-011", "one after another", heard=lambda text: __import__("time").sleep(2.2 if "slow" in text else 0) or text
-)
+fault("SOCKET-011", "one after another", heard=hold_up)
 fault("REFUSAL-001", "another code for noise", message=code("INVALID_JSON", "SESSION_ERROR"))
 fault("REFUSAL-002", "another code for types", message=code("UNKNOWN_TYPE", "VALIDATION_ERROR"))
 fault("REFUSAL-003", "no list of errors", message=said("error", with_data(errors=None)))

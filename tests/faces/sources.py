@@ -14,7 +14,7 @@ from ors.tasks import Generated, InMemory, Jsonl, TaskSource
 
 from .probes import said
 
-__all__ = ["ALL", "FOLDER"]
+__all__ = ["ALL", "FOLDER", "Stream"]
 
 FOLDER = Path(os.environ.get("ORS_TEST_FOLDER", "/nonexistent"))
 

@@ -122,6 +122,34 @@ def test_a_class_in_a_function_is_checked_as_far_as_it_can_be() -> None:
     assert "new process" in report.skipped["order-process"]
 
 
+def test_whatever_a_server_can_write_is_a_task() -> None:
+    class Rich(Healthy):
+        """Its tasks hold more than JSON's own kinds."""
+
+        @classmethod
+        def get_task(cls, split: str, index: int) -> Any:
+            return {**super().get_task(split, index), "at": Path("a/b"), "of": {3, 1}, "raw": b"abc"}
+
+        def get_prompt(self) -> Any:
+            # an episode gets what a client would have sent
+            assert (self.task_spec["at"], self.task_spec["of"], self.task_spec["raw"]) == ("a/b", [1, 3], "YWJj")
+            return super().get_prompt()
+
+    report = report_on(Rich, samples=2, new_process=False)
+    assert {complaint.rule.id for complaint in report.complaints} == {"task-round-trip"}
+
+
+def test_a_time_out_of_the_authors_is_told_as_it_is() -> None:
+    class Late(Healthy):
+        """Its setup gives up."""
+
+        async def setup(self) -> None:
+            raise TimeoutError("no answer from the game")
+
+    (complaint,) = report_on(Late, samples=2, new_process=False).complaints
+    assert (complaint.rule.id, complaint.message) == ("setup", "it raises TimeoutError: no answer from the game")
+
+
 def test_it_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     check_environment(Healthy, new_process=False, samples=2)
     assert capsys.readouterr() == ("", "")

@@ -15,7 +15,7 @@ import typer
 from ors.cli.arguments import ApiKey, AsJSON, Debug, Env, Secrets, examples
 from ors.cli.errors import NOT_ALL_WELL, CommandError, CommandFailed, reporting
 from ors.cli.inputs import secrets_of
-from ors.cli.showing import console, plain, table
+from ors.cli.showing import console, plain, table, write_file
 
 if TYPE_CHECKING:
     from ors.conformance import Finding, Report, Row
@@ -189,10 +189,7 @@ def _write(report: Report, as_json: bool, junit: Path | None, markdown: Path | N
 
     for path, make in ((junit, as_junit), (markdown, as_markdown)):
         if path is not None:
-            try:
-                path.write_text(make(report), "utf-8")
-            except OSError as exc:
-                raise CommandError(f"{path} cannot be written: {exc.strerror}") from exc
+            write_file(path, make(report))
     if as_json:
         sys.stdout.write(json_of(report).encode("utf-8", "replace").decode() + "\n")
         sys.stdout.flush()

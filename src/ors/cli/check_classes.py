@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 import typer
 
 from ors.cli.errors import NOT_ALL_WELL, CommandError
-from ors.cli.showing import console, plain, table
+from ors.cli.showing import console, plain, table, write_file
 
 if TYPE_CHECKING:
     from ors.testing import CheckReport, Complaint
@@ -51,10 +51,7 @@ def check_classes(
         report.complaints = [complaint for complaint in report.complaints if complaint.level in _LEVELS[level]]
     for path, make in ((junit, _as_junit), (markdown, _as_markdown)):
         if path is not None:
-            try:
-                path.write_text(make(reports), "utf-8")
-            except OSError as exc:
-                raise CommandError(f"{path} cannot be written: {exc.strerror}") from exc
+            write_file(path, make(reports))
     if as_json:
         sys.stdout.write(json.dumps([_as_data(report) for report in reports], indent=2, ensure_ascii=False) + "\n")
     else:
@@ -119,6 +116,8 @@ def _complaint(complaint: Complaint) -> dict[str, Any]:
 
 
 def _as_junit(reports: Sequence[CheckReport]) -> str:
+    from ors.conformance.report import xml_text
+
     suites = ElementTree.Element("testsuites", name="ors check")
     for report in reports:
         broken = {complaint.rule.id for complaint in report.complaints}
@@ -135,15 +134,11 @@ def _as_junit(reports: Sequence[CheckReport]) -> str:
             case = ElementTree.SubElement(suite, "testcase", classname=report.environment, name=rule)
             for complaint in report.complaints:
                 if complaint.rule.id == rule:
-                    failure = ElementTree.SubElement(case, "failure", message=_xml(complaint.message))
-                    failure.text = _xml(str(complaint))
+                    failure = ElementTree.SubElement(case, "failure", message=xml_text(complaint.message))
+                    failure.text = xml_text(str(complaint))
             if rule in report.skipped:
-                ElementTree.SubElement(case, "skipped", message=_xml(report.skipped[rule]))
-    return ElementTree.tostring(suites, encoding="unicode", xml_declaration=True) + "\n"
-
-
-def _xml(text: str) -> str:
-    return "".join(c if c.isprintable() or c == "\n" else f"\\x{ord(c):02x}" for c in text)
+                ElementTree.SubElement(case, "skipped", message=xml_text(report.skipped[rule]))
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(suites, encoding="unicode") + "\n"
 
 
 def _as_markdown(reports: Sequence[CheckReport]) -> str:

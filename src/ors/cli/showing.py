@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -15,7 +16,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-__all__ = ["console", "number", "plain", "print_json", "shortened", "table", "waiting"]
+from ors.cli.errors import CommandError
+
+__all__ = ["console", "number", "plain", "print_json", "shortened", "table", "waiting", "write_file"]
 
 # all that moves a terminal's cursor, changes its state or hides text, except line ends and tabs
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
@@ -65,3 +68,11 @@ def print_json(value: Any) -> None:
     text = json.dumps(value, indent=2, ensure_ascii=False)
     sys.stdout.write(text.encode("utf-8", "replace").decode() + "\n")
     sys.stdout.flush()
+
+
+def write_file(path: Path, text: str) -> None:
+    """Write a report. Raises CommandError."""
+    try:
+        path.write_text(text, "utf-8")
+    except OSError as exc:
+        raise CommandError(f"{path} cannot be written: {exc.strerror}") from exc

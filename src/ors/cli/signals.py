@@ -17,6 +17,8 @@ _ENDING = tuple(
 )
 _NUDGE = getattr(signal, "SIGURG", None)
 """A signal that means nothing by itself; it interrupts what the main thread waits in."""
+_PAUSES_S = (0.05, 0.2, 1.0)
+"""More than one: on a busy machine the main thread may come to its waiting later than the first of them."""
 
 
 @contextlib.contextmanager
@@ -50,8 +52,9 @@ def _noticed() -> Iterator[None]:
     def watch() -> None:
         while numbers := os.read(reading, 64):
             if set(numbers) - {nudge}:
-                waiter.wait(0.05)  # by then the main thread runs the handler, or waits
-                if not waiter.is_set():
+                for pause_s in _PAUSES_S:  # by then the main thread runs the handler, or waits
+                    if waiter.wait(pause_s):
+                        break
                     signal.pthread_kill(here, nudge)
 
     ignored = signal.signal(nudge, lambda number, frame: None)

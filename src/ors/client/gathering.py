@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import queue
 import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
@@ -18,9 +19,10 @@ if TYPE_CHECKING:
     from ors.client.environment import AsyncEnvironment
     from ors.client.session import AsyncSession
 
-__all__ = ["Episode", "Which"]
+__all__ = ["Episode", "Which", "each_as_it_ends"]
 
 _T = TypeVar("_T")
+_I = TypeVar("_I")
 
 Which: TypeAlias = Task | Mapping[str, Any] | tuple[str, int]
 """A task to play: a `Task`, a task in full, or the pair of split and index."""
@@ -53,6 +55,11 @@ class Episode(Generic[_T]):
         if self.error is not None:
             raise self.error
         return self.value  # type: ignore[return-value]
+
+
+@dataclass(frozen=True)
+class _Ended(Generic[_T]):
+    value: _T
 
 
 def _place(which: Which) -> dict[str, Any]:
@@ -99,22 +106,35 @@ async def as_ended(
     secrets: Mapping[str, str] | None,
 ) -> AsyncIterator[Episode[_T]]:
     """Play the tasks and yield what became of each, in the order in which they end."""
-    numbered = enumerate(tasks)
-    ended: asyncio.Queue[Episode[_T] | None | BaseException] = asyncio.Queue()
 
-    async def work() -> None:
+    async def one(numbered: tuple[int, Which]) -> Episode[_T]:
+        episode: Episode[_T] = Episode(*numbered)
+        await _play(env, play, episode, secrets)
+        return episode
+
+    async with contextlib.aclosing(each_as_it_ends(enumerate(tasks), one, _checked(concurrency))) as ended:
+        async for episode in ended:
+            yield episode
+
+
+async def each_as_it_ends(
+    items: Iterable[_I], work: Callable[[_I], Awaitable[_T]], at_once: int
+) -> AsyncGenerator[_T, None]:
+    """What `work` makes of each item, so many at once, as it ends. What it raises ends all, as does leaving early."""
+    items = iter(items)
+    ended: asyncio.Queue[_Ended[_T] | BaseException | None] = asyncio.Queue()
+
+    async def run() -> None:
         try:
-            # all share the iterator: the tasks may be more than fit in memory, or have no end
-            for number, task in numbered:
-                episode: Episode[_T] = Episode(number, task)
-                await _play(env, play, episode, secrets)
-                ended.put_nowait(episode)
+            # all share the iterator: there may be more items than fit in memory, or no end of them
+            for item in items:
+                ended.put_nowait(_Ended(await work(item)))
         except BaseException as exc:
             ended.put_nowait(exc)
             raise
         ended.put_nowait(None)
 
-    workers = [asyncio.create_task(work()) for _ in range(_checked(concurrency))]
+    workers = [asyncio.create_task(run()) for _ in range(at_once)]
     try:
         left = len(workers)
         while left:
@@ -124,9 +144,9 @@ async def as_ended(
             if item is None:
                 left -= 1
             else:
-                yield item
+                yield item.value
     finally:
-        # also when nobody wants the rest: sessions are ended before this returns
+        # also when nobody wants the rest: what is under way is ended before this returns
         for worker in workers:
             worker.cancel()
         await asyncio.gather(*workers, return_exceptions=True)

@@ -10,7 +10,7 @@ from ors.conformance.run import Finding, Report
 from ors.conformance.table import Row, sentences
 from ors.conformance.wire import Answer, Sent
 
-__all__ = ["as_json", "as_junit", "as_markdown", "quotes", "shown_answer", "shown_request"]
+__all__ = ["as_json", "as_junit", "as_markdown", "quotes", "shown_answer", "shown_request", "xml_text"]
 
 _BODY = 600
 _SHOWN_HEADERS = ("x-session-id", "accept", "content-type", "location", "retry-after", "x-backend-state")
@@ -119,15 +119,15 @@ def as_junit(report: Report) -> str:
             name=f"{finding.row.id} {finding.row.text}",
         )
         if finding.status == "fail":
-            failure = ElementTree.SubElement(case, "failure", message=_xml(finding.reason), type=finding.row.level)
-            failure.text = _xml(_story(finding, report.masked))
+            failure = ElementTree.SubElement(case, "failure", message=xml_text(finding.reason), type=finding.row.level)
+            failure.text = xml_text(_story(finding, report.masked))
         elif finding.status == "not applicable":
-            ElementTree.SubElement(case, "skipped", message=_xml(finding.reason))
+            ElementTree.SubElement(case, "skipped", message=xml_text(finding.reason))
     ElementTree.indent(suite)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(suite, encoding="unicode") + "\n"
 
 
-def _xml(text: str) -> str:
+def xml_text(text: str) -> str:
     """Without what XML 1.0 cannot hold."""
     return "".join(
         c if c in "\t\n\r" or (c >= " " and not 0xD800 <= ord(c) < 0xE000 and c not in "\ufffe\uffff") else "\ufffd"

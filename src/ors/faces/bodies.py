@@ -6,14 +6,15 @@ It never repeats the input.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from ors.faces.http import Reply, Request, json_reply
+from ors.faces.http import Handler, Reply, Request, json_reply
 from ors.jsontext import dump
 
-__all__ = ["InvalidBodyError", "errors_of", "invalid_reply", "read_body", "read_text"]
+__all__ = ["InvalidBodyError", "errors_of", "invalid_reply", "read_body", "read_text", "telling"]
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -24,6 +25,18 @@ class InvalidBodyError(Exception):
     def __init__(self, errors: list[dict[str, Any]]) -> None:
         super().__init__("the body is not valid")
         self.errors = errors
+
+
+def telling(handler: Callable[[Request], Coroutine[Any, Any, Reply | None]] | Handler) -> Handler:
+    """A handler that answers what its body is not."""
+
+    async def handle(request: Request) -> Reply | None:
+        try:
+            return await handler(request)
+        except InvalidBodyError as exc:
+            return invalid_reply(exc.errors)
+
+    return handle
 
 
 def invalid_reply(errors: list[dict[str, Any]]) -> Reply:

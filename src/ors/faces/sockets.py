@@ -7,6 +7,7 @@ client that leaves is noticed at once, also while it waits for an answer.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
@@ -14,6 +15,8 @@ from typing import Any, Literal, Protocol
 from ors.faces.http import Request
 
 __all__ = ["Line", "SocketLimits", "SocketRoute", "Talk", "carry"]
+
+logger = logging.getLogger("ors.server")
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,4 +173,5 @@ class _ASGILine:
             try:
                 await self._send(message)
             except Exception:  # whatever a server raises where the client has left
+                logger.debug("a message could not be sent", exc_info=True)
                 return

@@ -9,10 +9,11 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+from ors.tasks.keys import task_key
 from ors.testing.complaints import RULES, CheckReport, EnvironmentCheckError, EnvironmentCheckWarning
 from ors.testing.episodes import check_episodes
 from ors.testing.judge import Judge
-from ors.testing.new_process import digest, digests_elsewhere
+from ors.testing.new_process import keys_elsewhere
 from ors.testing.openenv_rules import check_openenv_episodes
 from ors.testing.stage import Stage
 from ors.testing.subjects import is_openenv, subject_of
@@ -102,14 +103,15 @@ def _check_elsewhere(judge: Judge, tasks: Tasks) -> None:
     if not tasks.examples or "order-process" in judge.skip:
         return
     if any(complaint.rule.id in ("tasks-repeat", "task-json") for complaint in judge.report.complaints):
-        return  # they are not the same here either
-    elsewhere = digests_elsewhere(judge.cls, [(split, index) for split, index, _ in tasks.examples])
+        judge.passed_over("order-process", "the tasks are not the same here either")
+        return
+    elsewhere = keys_elsewhere(judge.cls, [(split, index) for split, index, _ in tasks.examples])
     if isinstance(elsewhere, str):
         judge.passed_over("order-process", elsewhere)
         return
     judge.looked_at("order-process")
     for (split, index, task), other in zip(tasks.examples, elsewhere, strict=True):
-        if digest(task) != other:
+        if task_key(task) != other:
             method = "get_task" if tasks.defines("get_task") else "list_tasks"
             judge.complain("order-process", f"task {index} of {split!r} is another in a new process", method)
             return

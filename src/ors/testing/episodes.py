@@ -12,6 +12,7 @@ from typing import Any
 from ors.adapters.ors_output import prompt_document, tool_outcome
 from ors.core.failures import Failure
 from ors.environment import Environment
+from ors.tasks.values import jsonable
 from ors.testing.judge import Judge, said
 from ors.testing.resources import Held, left_over
 from ors.testing.task_rules import Tasks, plain, same
@@ -32,13 +33,14 @@ class Play:
 
     def __init__(self, judge: Judge, task: Any, secrets: Mapping[str, str]) -> None:
         self.judge = judge
-        self.task = copy.deepcopy(task)
+        self.task = jsonable(task)  # an episode gets a copy, as JSON has it
         self.secrets = secrets
         self.env: Environment | None = None
         self.transcript: Transcript = []
         self.texts: list[str] = []
         self.prompts = 0
         """How many of the texts are the prompt's."""
+        self.opened = False
 
     async def open(self) -> bool:
         """The constructor and `setup`. False where either failed; then it has been torn down."""
@@ -60,6 +62,7 @@ class Play:
             judge.complain("setup", f"it raises {said(exc)}", "setup", exc)
             await self.close()
             return False
+        self.opened = True
         return True
 
     async def prompt(self) -> bytes | None:
@@ -81,6 +84,7 @@ class Play:
         if not any(text.strip() for text in texts) and len(texts) == len(blocks):
             judge.complain("prompt-empty", "it says nothing", "get_prompt")
         self.texts += texts
+        self.prompts = len(self.texts)
         self.transcript.append(document.body.decode())
         return document.body
 
@@ -291,10 +295,9 @@ async def _secrets(judge: Judge, task: Any, table: dict[str, ToolDefinition]) ->
         secrets = _Sentinels()
         _ = secrets["api_key"]
     quiet = Judge(judge.cls, judge.stage, type(judge.report)(""), splits=(), samples=2, secrets={}, skip=frozenset())
-    play = Play(quiet, task, secrets)
     before = len(judge.stage.printed.getvalue())
-    opened = await _unheard(quiet, play, table)
-    if not opened and not judge.secrets:
+    play = await _solo(quiet, task, table, secrets)
+    if not play.opened and not judge.secrets:
         judge.passed_over("secret-prompt", "it does not open with secrets that are made up; give some: secrets={…}")
     else:
         judge.looked_at("secret-prompt", "secret-output", "secret-log")
@@ -311,18 +314,3 @@ async def _secrets(judge: Judge, task: Any, table: dict[str, ToolDefinition]) ->
         ):
             if value in text:
                 judge.complain(rule, f"the secret {name!r} stands in {where}", method)
-
-
-async def _unheard(judge: Judge, play: Play, table: dict[str, ToolDefinition]) -> bool:
-    """Play an episode whose complaints nobody hears, and remember how many texts are the prompt's."""
-    if not await play.open():
-        return False
-    await play.prompt()
-    play.prompts = len(play.texts)
-    assert play.env is not None
-    for spec in (await tools_to_call(judge, play.env, table))[:_TOOLS_AT_MOST]:
-        output = await play.tool(spec)
-        if output is not None and output.finished:
-            break
-    await play.close()
-    return True

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import importlib
 import importlib.util
 import inspect
@@ -14,22 +13,16 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from pydantic_core import to_jsonable_python
+from ors.tasks.keys import task_key
 
-__all__ = ["digest", "digests_elsewhere"]
+__all__ = ["keys_elsewhere"]
 
 _LIMIT_S = 120
 Places = Sequence[tuple[str, int]]
 
 
-def digest(task: Any) -> str:
-    """What tells two tasks apart."""
-    plain = to_jsonable_python(task, inf_nan_mode="constants", fallback=str)
-    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
-
-
-def digests_elsewhere(cls: type, places: Places) -> list[str] | str:
-    """The digests of tasks as a new process has them, or why it cannot be asked."""
+def keys_elsewhere(cls: type, places: Places) -> list[str] | str:
+    """The keys of tasks as a new process has them, or why it cannot be asked."""
     if "<locals>" in cls.__qualname__ or cls.__module__ == "__main__":
         return "a new process cannot import a class that is defined in a function or a script"
     file = getattr(sys.modules.get(cls.__module__), "__file__", None)
@@ -75,7 +68,7 @@ def _load(asked: dict[str, Any]) -> Any:
     return found
 
 
-async def _digests(asked: dict[str, Any]) -> list[str]:
+async def _keys(asked: dict[str, Any]) -> list[str]:
     from ors.testing.subjects import subject_of
 
     call, defines = subject_of(_load(asked))
@@ -89,10 +82,10 @@ async def _digests(asked: dict[str, Any]) -> list[str]:
                 tasks = call("list_tasks", split)
                 listed[split] = list(await tasks if inspect.isawaitable(tasks) else tasks)
             task = listed[split][index]
-        found.append(digest(task))
+        found.append(task_key(task))
     return found
 
 
 if __name__ == "__main__":
     request = json.loads(sys.stdin.read())
-    print(json.dumps(asyncio.run(_digests(request))))  # noqa: T201  the answer
+    print(json.dumps(asyncio.run(_keys(request))))  # noqa: T201  the answer

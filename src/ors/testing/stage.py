@@ -23,8 +23,7 @@ class TookTooLong(Exception):
 
 
 class Stage:
-    """Runs author code as a server does, and keeps what it prints and logs. module: the
-    author's. limit_s: for one method."""
+    """Runs author code as a server does, and keeps what it prints and logs. module: its own. limit_s: for a method."""
 
     def __init__(self, module: Any = None, limit_s: float = 60.0) -> None:
         self.blocking = BlockingWatch(module)
@@ -35,14 +34,17 @@ class Stage:
     async def run(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Call a function that may be sync or async. Raises what it raises, and TookTooLong."""
         loop = asyncio.get_running_loop()
+        limit = asyncio.timeout(self._limit_s)
         try:
-            async with asyncio.timeout(self._limit_s):
+            async with limit:
                 value = await loop.run_in_executor(self._threads, lambda: function(*args, **kwargs))
                 if inspect.isawaitable(value):
                     self.blocking.beat()
                     value = await value
                 return value
         except TimeoutError:
+            if not limit.expired():  # the author's own
+                raise
             raise TookTooLong(f"it did not end within {self._limit_s:g} s") from None
 
     def play(self, work: Callable[[], Awaitable[Any]]) -> Any:
@@ -78,7 +80,7 @@ class Stage:
         root.setLevel(logging.DEBUG)
         logging.getLogger("asyncio").addFilter(_not_asyncio)
         try:
-            with contextlib.redirect_stdout(_Both(self.printed)), contextlib.redirect_stderr(_Both(self.printed)):
+            with contextlib.redirect_stdout(_Keeping(self.printed)), contextlib.redirect_stderr(_Keeping(self.printed)):
                 yield
         finally:
             root.removeHandler(handler)
@@ -90,8 +92,8 @@ def _not_asyncio(record: logging.LogRecord) -> bool:
     return record.levelno > logging.DEBUG
 
 
-class _Both(io.TextIOBase):
-    """Keeps what is printed; it is said again nowhere, as a test says only what fails."""
+class _Keeping(io.TextIOBase):
+    """Keeps what is printed, and prints it nowhere: a test says only what fails."""
 
     def __init__(self, kept: io.StringIO) -> None:
         self._kept = kept

@@ -7,9 +7,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pydantic_core import to_jsonable_python
-
-from ors.jsontext import JSONValueError, dump
+from ors.tasks.values import jsonable, task_json
 from ors.testing.judge import Judge, said
 from ors.types import Split
 
@@ -208,35 +206,28 @@ def _check_task(tasks: Tasks, split: str, index: int, task: Any, method: str) ->
         tasks.examples.append((split, index, task))
     where = f"task {index} of {split!r}"
     try:
-        plain = to_jsonable_python(task, inf_nan_mode="constants", serialize_unknown=False)
-        text = dump(plain)
-    except (JSONValueError, ValueError, TypeError, RecursionError) as exc:
-        judge.complain("task-json", f"{where} is no JSON: {said(exc)}", method)
+        text = task_json(task)
+    except Exception as exc:
+        judge.complain("task-json", f"{where} is no JSON: {said(exc)}", method, exc)
         return
-    if not isinstance(plain, dict):
-        judge.complain("task-json", f"{where} is {type(task).__name__}, not an object", method)
-        return
-    if isinstance(task, dict) and json.loads(text) != task:
-        changed = (
-            [key for key in task if json.loads(text).get(key) != task[key]]
-            if all(isinstance(key, str) for key in task)
-            else list(task)
-        )
+    back = json.loads(text)
+    if isinstance(task, dict) and back != task:
+        changed = [key for key in task if not isinstance(key, str) or back.get(key) != task[key]]
         words = f"{where} comes back from JSON as another, in {', '.join(map(repr, changed[:3]))}"
         judge.complain("task-round-trip", words, method)
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON has it, as far as it can."""
+    """A value as JSON has it; what has no JSON form is told apart by how Python writes it."""
     try:
-        return to_jsonable_python(value, inf_nan_mode="constants", fallback=repr)
-    except (ValueError, RecursionError):
+        return jsonable({"": value})[""]
+    except Exception:  # the rule of tasks says what is wrong with it
         return repr(value)
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two values are the same JSON; NaN is NaN here."""
-    return repr(plain(one)) == repr(plain(other)) or bool(plain(one) == plain(other))
+    """Whether two values are the same JSON."""
+    return bool(plain(one) == plain(other))
 
 
 def _agree(one: Any, other: Any) -> bool:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
 from typing import Any
 
 from ors.core.failures import Failure
 from ors.core.ports import Host, Op, Start, StepOutcome, TaskQuery
-from ors.faces.bodies import InvalidBodyError, invalid_reply, read_body
+from ors.faces.bodies import read_body, telling
 from ors.faces.http import Handler, Reply, Request, Route, failure_reply, json_reply
 from ors.faces.openenv.answers import encode, notice, outcome_reply
 from ors.faces.openenv.episodes import Episodes, Said
@@ -153,16 +152,4 @@ def _named(request: Request) -> str | None:
 
 
 def _route(method: Any, path: str, handler: Handler, summary: str, answer: Any, *kinds: str, **more: Any) -> Route:
-    return Route(method, path, _told(handler), summary, "env", answer=answer, kinds=kinds, tag="OpenEnv", **more)
-
-
-def _told(handler: Callable[[Request], Coroutine[Any, Any, Reply | None]] | Handler) -> Handler:
-    """A handler that answers what its body is not."""
-
-    async def handle(request: Request) -> Reply | None:
-        try:
-            return await handler(request)
-        except InvalidBodyError as exc:
-            return invalid_reply(exc.errors)
-
-    return handle
+    return Route(method, path, telling(handler), summary, "env", answer=answer, kinds=kinds, tag="OpenEnv", **more)

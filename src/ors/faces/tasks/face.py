@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -10,8 +9,8 @@ from pydantic import BaseModel, ConfigDict
 
 from ors.core.failures import Failure, failure
 from ors.core.ports import Document, Host, OfferingSpec, TaskQuery
-from ors.faces.bodies import InvalidBodyError, invalid_reply, read_body
-from ors.faces.http import Handler, Reply, Request, Route, failure_reply
+from ors.faces.bodies import read_body, telling
+from ors.faces.http import Reply, Request, Route, failure_reply
 from ors.faces.tasks.answers import stream, tag_of, unchanged, whole
 from ors.jsontext import dump
 from ors.types import GetTask, GetTaskRange, ListTasks, NumTasks
@@ -106,7 +105,7 @@ class TaskFace:
         kinds = (*_KINDS, *kinds)
         headers = ("If-None-Match",)
         about: dict[str, Any] = {"body": body, "answer": answer, "kinds": kinds, "tag": "Task API", "headers": headers}
-        return Route(method, path, _told(handler), summary, "env", **about)
+        return Route(method, path, telling(handler), summary, "env", **about)
 
     async def splits(self, request: Request) -> Reply:
         answer = self._unsupported(request, "list_splits") or await self._host.task(_env(request), TaskQuery("splits"))
@@ -173,18 +172,6 @@ class TaskFace:
         return (
             failure_reply(answer) if isinstance(answer, Failure) else await whole(request, before + answer.body + after)
         )
-
-
-def _told(handler: Callable[[Request], Coroutine[Any, Any, Reply | None]] | Handler) -> Handler:
-    """A handler that answers what its body is not."""
-
-    async def handle(request: Request) -> Reply | None:
-        try:
-            return await handler(request)
-        except InvalidBodyError as exc:
-            return invalid_reply(exc.errors)
-
-    return handle
 
 
 def _env(request: Request) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import contextlib
 import inspect
 import logging
 import time
@@ -11,6 +12,7 @@ from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mappi
 from dataclasses import dataclass
 from typing import Any
 
+from ors.client.gathering import each_as_it_ends
 from ors.client.portal import portal
 from ors.openenv.clients.env_client import EnvClient
 from ors.openenv.clients.frames import ServerError
@@ -77,37 +79,19 @@ class Rollouts:
         free: asyncio.LifoQueue[EnvClient[Any, Any, Any]] = asyncio.LifoQueue()
         for client in reversed(self._clients):
             free.put_nowait(client)
-        ended: asyncio.Queue[Played | None | BaseException] = asyncio.Queue()
         places = [len(self._clients)]
         threads = None if self._awaits else concurrent.futures.ThreadPoolExecutor(len(self._clients), "ors-rollout")
 
-        async def work() -> None:
-            try:
-                # all share the iterator: the starts may be more than fit in memory, or have no end
-                for number, start in self._starts:
-                    played = Played(number, start)
-                    await self._one(played, free, places, threads)
-                    ended.put_nowait(played)
-            except BaseException as exc:
-                ended.put_nowait(exc)
-                raise
-            ended.put_nowait(None)
+        async def one(numbered: tuple[int, Mapping[str, Any]]) -> Played:
+            played = Played(*numbered)
+            await self._one(played, free, places, threads)
+            return played
 
-        workers = [asyncio.create_task(work()) for _ in self._clients]
         try:
-            left = len(workers)
-            while left:
-                item = await ended.get()
-                if isinstance(item, BaseException):
-                    raise item
-                if item is None:
-                    left -= 1
-                else:
-                    yield item
+            async with contextlib.aclosing(each_as_it_ends(self._starts, one, len(self._clients))) as ended:
+                async for played in ended:
+                    yield played
         finally:
-            for worker in workers:
-                worker.cancel()
-            await asyncio.gather(*workers, return_exceptions=True)
             if threads is not None:
                 # what runs in a thread ends when its next request is refused, or it is done
                 threads.shutdown(wait=False, cancel_futures=True)
